@@ -1,0 +1,25 @@
+"""The short tree of exceptions.
+
+UserError        a person's mistake: printed as one line, without a traceback, exit code 2
+  ConfigError    a setting is wrong: names file, table, key and what is allowed
+  SetupError     something the program needs is missing on this machine: says what to install
+FarmError        the render farm cannot go on (no browser starts at all)
+
+A sketch's own failure is never an exception: it is a Painting with an outcome (see painting.py).
+"""
+
+
+class UserError(Exception):
+    """A mistake that a person can mend; its text is one clear line."""
+
+
+class ConfigError(UserError):
+    """A setting is unknown, of the wrong type or out of bounds."""
+
+
+class SetupError(UserError):
+    """A program or package that is needed is not installed."""
+
+
+class FarmError(Exception):
+    """No browser of the farm can be started or kept alive."""

@@ -1,0 +1,62 @@
+"""Settings of the render farm, and the helper with which every table of the config declares its fields.
+
+A setting is declared once, where it is used: its default, its bounds and one line of documentation stand in the
+dataclass; `grpo.config` reads TOML into these classes and enforces the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field
+from typing import Any
+
+
+def setting(
+    default: Any = MISSING,
+    *,
+    doc: str,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    choices: tuple[Any, ...] | None = None,
+) -> Any:
+    """A dataclass field with bounds (ge: at least, gt: above, le: at most, lt: below), allowed values and a doc line."""
+    return field(default=default, metadata={"doc": doc, "ge": ge, "gt": gt, "le": le, "lt": lt, "choices": choices})
+
+
+TEN_METHODS = (
+    "scaleBrushes",
+    "noStroke",
+    "fill",
+    "noFill",
+    "fillBleed",
+    "fillTexture",
+    "beginShape",
+    "vertex",
+    "endShape",
+    "circle",
+)
+
+
+@dataclass(frozen=True)
+class RenderSettings:
+    """Table [render]: the farm that paints sketches in Chromium."""
+
+    workers: int = setting(0, doc="browsers that paint at the same time; 0 = one per CPU core", ge=0, le=256)
+    rasterizer: str = setting(
+        "auto",
+        doc="software GL under Chromium: llvmpipe (fast), swiftshader (built in), auto = llvmpipe where it works",
+        choices=("auto", "llvmpipe", "swiftshader"),
+    )
+    methods: tuple[str, ...] | str = setting(
+        TEN_METHODS, doc='methods that exist on `brush`: a list of names, or "all" for the whole public API'
+    )
+    max_side: int = setting(2048, doc="largest canvas side in pixels; a larger canvas is rejected", ge=16, le=8192)
+    cpu_budget_s: float = setting(20.0, doc="CPU seconds that one sketch may use in its browser", gt=0)
+    deadline_s: float = setting(90.0, doc="wall-clock seconds after which a sketch's browser is killed", gt=0)
+    memory_mb: int = setting(2500, doc="memory ceiling of one browser and its children, MiB", ge=256)
+    recycle_after: int = setting(300, doc="paintings after which a browser is replaced", ge=1)
+    recycle_mb: int = setting(1200, doc="memory of an idle browser above which it is replaced, MiB", ge=128)
+    blank_below: float = setting(0.005, doc="paint coverage under which a painting counts as blank", ge=0, lt=1)
+    browser: str = setting("", doc="path of chromium-headless-shell or chromium; empty = look for it")
+    driver: str = setting("", doc="path of chromedriver; empty = look for it")
