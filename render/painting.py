@@ -13,6 +13,36 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
+REJECTIONS = {
+    "no_sketch": "the reply holds no sketch",
+    "truncated": "the sketch stops before its brackets close",
+    "syntax_error": "the sketch is not JavaScript",
+    "no_setup": "the sketch has no function setup",
+    "not_webgl": "the canvas is not a WEBGL canvas",
+    "canvas_size": "the canvas is larger than allowed",
+    "outside_access": "the sketch reaches outside the studio (network, files, DOM, eval, clocks of the machine)",
+    "text": "the sketch writes text on the canvas",
+    "images": "the sketch loads, draws or filters images or reads pixels back",
+    "buffers": "the sketch makes an offscreen buffer, a shader or takes a raw context",
+    "primitives": "the sketch draws with p5's own shapes instead of brush",
+    "unknown_method": "the sketch calls a method that does not exist on brush",
+    "no_painting": "the sketch never lays pigment",
+    "throws": "the sketch throws before any pigment is down",
+    "blank": "the painting is blank",
+    "too_slow": "the sketch uses more than its CPU budget or never finishes, twice",
+    "too_big": "the sketch uses more than its memory ceiling, twice",
+}
+CAUSES = {
+    "browser_died": "the browser or its renderer ended",
+    "driver_died": "chromedriver ended",
+    "page_lost": "the page or the connection to it was lost",
+    "context_lost": "WebGL lost its context",
+    "host_stalled": "the machine gave the browser too little time before the deadline",
+    "no_memory": "the machine ran out of memory",
+    "farm_closed": "the farm was closed before the sketch was painted",
+}
+
+
 class Outcome(StrEnum):
     PAINTED = "painted"
     REJECTED = "rejected"
@@ -23,8 +53,7 @@ class Outcome(StrEnum):
 class Painting:
     """What became of one sketch.
 
-    reason: one word, empty when painted: a gate reason (`no_setup`, `forbidden`, `throws`, `blank`, `too_slow`, ...)
-    or a cause (`browser_died`, `driver_died`, `context_lost`, ...). detail: one line for a person. line: the line of
+    reason: empty when painted; a key of REJECTIONS when rejected, a key of CAUSES when unscored. detail: one line for a person. line: the line of
     the sketch (1-based) that the detail speaks of, where known. png: the canvas, lossless. coverage: share of pixels
     that differ from the paper, 0..1. shapes, vertices, circles: counters of calls that really laid pigment.
     timings: seconds of each phase (`queue`, `load`, `run`, `read`, `total`) plus `cpu`, CPU seconds of the browser.
