@@ -51,6 +51,7 @@ class RenderSettings:
     methods: tuple[str, ...] | str = setting(
         TEN_METHODS, doc='methods that exist on `brush`: a list of names, or "all" for the whole public API'
     )
+    seed: int = setting(0, doc="seed of every painting: the same sketch gives the same pixels", ge=0)
     max_side: int = setting(2048, doc="largest canvas side in pixels; a larger canvas is rejected", ge=16, le=8192)
     cpu_budget_s: float = setting(20.0, doc="CPU seconds that one sketch may use in its browser", gt=0)
     deadline_s: float = setting(90.0, doc="wall-clock seconds after which a sketch's browser is killed", gt=0)

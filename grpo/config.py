@@ -1,0 +1,380 @@
+"""TOML -> frozen dataclasses, read strictly.
+
+Each table of the file is one dataclass whose fields carry default, bounds and a line of documentation
+(`render.settings.setting`). An unknown table or key, a wrong type or a broken bound ends in one line that names file,
+table, key, what stands there and what is allowed. Checks that span several keys are in `_check_together`.
+Torch is not imported here, so that `--check` starts quickly.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+import typing
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from render.errors import ConfigError
+from render.settings import RenderSettings, setting
+from reward.settings import PoolSettings, RewardSettings
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Table [run]: the length of the run, its seed and its folder."""
+
+    steps: int = setting(60, doc="training steps; each samples, paints, scores and trains once", ge=1)
+    seed: int = setting(0, doc="everything random in the run derives from it", ge=0)
+    folder: str = setting("runs", doc="folder that holds the runs")
+    name: str = setting("", doc="name of the run's folder; empty = name of the config file")
+    max_unscored_steps: int = setting(
+        3, doc="steps in a row without one scored rollout after which the run saves and stops", ge=1
+    )
+
+
+@dataclass(frozen=True)
+class PromptSettings:
+    """Table [prompt]: what the policy is asked to do."""
+
+    system: str = setting(
+        "full", doc='"full" (for a large model), "short" (for the small one) or the path of a text file'
+    )
+    subjects: tuple[str, ...] = setting(
+        ("a peach hibiscus in loose watercolour",), doc="subjects, taken in turn, one for each group"
+    )
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """Table [policy]: the model that writes sketches."""
+
+    model: str = setting("small", doc='"small" (embedded, warm-started here), a folder, or a model on the Hub')
+    revision: str = setting("", doc="commit of the model on the Hub; empty = main")
+    device: str = setting("auto", doc="where the policy lives", choices=("auto", "cpu", "cuda"))
+    dtype: str = setting(
+        "auto", doc="auto = bfloat16 on a GPU, float32 on a CPU", choices=("auto", "float32", "bfloat16")
+    )
+    threads: int = setting(1, doc="torch threads while browsers paint on the same cores", ge=1, le=256)
+
+
+@dataclass(frozen=True)
+class WarmStartSettings:
+    """Table [warm_start]."""
+
+    steps: int = setting(160, doc="supervised steps", ge=1)
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Table [lora]: the adapter. `enabled = false` trains every weight."""
+
+    enabled: bool = setting(True, doc="train a low-rank adapter and leave the model's own weights alone")
+    rank: int = setting(16, doc="rank of the adapter", ge=1, le=1024)
+    alpha: int = setting(32, doc="scale of the adapter is alpha / rank", ge=1)
+    dropout: float = setting(0.0, doc="dropout in the adapter; above 0 the ratio is noisy", ge=0, lt=1)
+    targets: tuple[str, ...] | str = setting(
+        "all-linear", doc='"all-linear" (every linear layer but head, router and vision) or a list of layer names'
+    )
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """Table [sample]: how completions are drawn. All of it is passed to the sampler, none is left to a checkpoint."""
+
+    group_size: int = setting(8, doc="rollouts that share a prompt; the group's mean is the baseline", ge=2)
+    groups_per_step: int = setting(1, doc="groups, hence prompts, in a step", ge=1)
+    rows_at_once: int = setting(0, doc="rollouts sampled in one batch; 0 = the whole group", ge=0)
+    max_completion_length: int = setting(8192, doc="tokens after which a completion is cut", ge=1)
+    temperature: float = setting(1.0, doc="the same in sampling and in the log-probabilities", gt=0)
+    top_p: float = setting(1.0, doc="nucleus; shapes sampling only", gt=0, le=1)
+    top_k: int = setting(0, doc="0 = off; shapes sampling only", ge=0)
+    min_p: float = setting(0.0, doc="0 = off; shapes sampling only", ge=0, lt=1)
+    repetition_penalty: float = setting(1.0, doc="1 = off; shapes sampling only", gt=0)
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Table [train]: the GRPO update."""
+
+    loss_type: str = setting(
+        "dapo", doc="how tokens are averaged (grpo/loss.py)", choices=("dapo", "grpo", "bnpo", "dr_grpo")
+    )
+    scale_rewards: str = setting(
+        "none",
+        doc="advantage divided by nothing, the group's or the batch's deviation",
+        choices=("none", "group", "batch"),
+    )
+    importance_sampling_level: str = setting(
+        "token", doc="one ratio a token or a sequence", choices=("token", "sequence")
+    )
+    clip_low: float = setting(0.2, doc="lower clip of the ratio, 1 - clip_low", ge=0, lt=1)
+    clip_high: float = setting(0.28, doc="upper clip of the ratio, 1 + clip_high", ge=0)
+    num_iterations: int = setting(1, doc="updates on the same rollouts", ge=1)
+    micro_batch_size: int = setting(1, doc="rollouts in one forward and backward pass", ge=1)
+    beta: float = setting(0.0, doc="weight of the KL term; 0 = no reference", ge=0)
+    kl_estimator: str = setting("k3", doc="estimator of the KL term", choices=("k1", "k2", "k3"))
+    kl_times_ratio: bool = setting(False, doc="multiply k3 by the ratio, as TRL 1.16 does by default")
+    mask_truncated: bool = setting(False, doc="leave completions that were cut out of the loss")
+    learning_rate: float = setting(5e-5, doc="peak of the schedule", gt=0, le=1)
+    schedule: str = setting("constant", doc="after the warm-up", choices=("constant", "linear", "cosine"))
+    warmup_steps: int = setting(5, doc="updates over which the rate rises from 0", ge=0)
+    optimizer: str = setting("adamw", doc="adamw, or bitsandbytes' 8-bit adamw8bit", choices=("adamw", "adamw8bit"))
+    weight_decay: float = setting(0.0, doc="decoupled weight decay", ge=0)
+    adam_beta1: float = setting(0.9, doc="decay of the first moment", ge=0, lt=1)
+    adam_beta2: float = setting(0.999, doc="decay of the second moment", ge=0, lt=1)
+    max_grad_norm: float = setting(1.0, doc="gradient norm above which it is scaled down; 0 = off", ge=0)
+    gradient_checkpointing: bool = setting(False, doc="recompute activations in the backward pass")
+    logprob_chunk: int = setting(512, doc="tokens projected on the vocabulary at a time", ge=1)
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """Table [checkpoint]: what a run can be resumed from."""
+
+    every: int = setting(1, doc="steps between two checkpoints; the last step always saves", ge=1)
+    keep: int = setting(2, doc="checkpoints kept; older ones are removed", ge=1)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole file. `path` is where it came from, for messages."""
+
+    run: RunSettings = field(default_factory=RunSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    warm_start: WarmStartSettings = field(default_factory=WarmStartSettings)
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    sample: SampleSettings = field(default_factory=SampleSettings)
+    train: TrainSettings = field(default_factory=TrainSettings)
+    render: RenderSettings = field(default_factory=RenderSettings)
+    reward: RewardSettings = field(default_factory=RewardSettings)
+    pool: PoolSettings = field(default_factory=PoolSettings)
+    checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
+
+    @property
+    def rollouts_per_step(self) -> int:
+        return self.sample.group_size * self.sample.groups_per_step
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, overrides: list[str] | tuple[str, ...] = ()) -> Config:
+    """Read a TOML file, apply `table.key=value` overrides, and check everything.
+
+    Raises ConfigError with one line: file, table, key, what is wrong, what is allowed.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such config file{_siblings(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    for override in overrides:
+        _apply_override(data, override)
+    config = _read_table(Config, data, str(path), "")
+    _check_together(config, str(path))
+    return config
+
+
+def dump(config: Config) -> str:
+    """The resolved config as TOML; `load` reads it back to an equal Config."""
+    return tomli_w.dumps(_plain(asdict(config)))
+
+
+def lookup(config: Config, dotted: str) -> Any:
+    """The value of `table.key` (or `table.table.key`)."""
+    value: Any = config
+    for part in dotted.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def differences(old: Config, new: Config) -> list[str]:
+    """Dotted names of the settings in which two configs differ."""
+    flat_old, flat_new = flatten(old), flatten(new)
+    return [key for key in flat_old if flat_old[key] != flat_new.get(key)]
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every setting of a dataclass tree under its dotted name."""
+    flat: dict[str, Any] = {}
+    for entry in fields(config):
+        value, name = getattr(config, entry.name), f"{prefix}{entry.name}"
+        if is_dataclass(value):
+            flat.update(flatten(value, name + "."))
+        else:
+            flat[name] = value
+    return flat
+
+
+def _siblings(path: Path) -> str:
+    near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+    return f"; there are {', '.join(near)}" if near else ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _apply_override(data: dict[str, Any], override: str) -> None:
+    name, equals, text = override.partition("=")
+    keys = name.strip().split(".")
+    if not equals or len(keys) < 2 or not all(keys):
+        raise ConfigError(f"--set {override}: write it as table.key=value, for instance --set run.steps=20")
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    table = data
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override}: {key} is a value, not a table")
+    table[keys[-1]] = value
+
+
+def _read_table(kind: type, data: dict[str, Any], file: str, table: str) -> Any:
+    known = {entry.name: entry for entry in fields(kind)}
+    hints = typing.get_type_hints(kind)
+    for key in data:
+        if key not in known:
+            raise ConfigError(f"{file}: {_place(table, key)} is not a setting{_nearest(key, known)}")
+    values: dict[str, Any] = {}
+    for key, entry in known.items():
+        hint = hints[key]
+        inner = f"{table}.{key}" if table else key
+        if isinstance(hint, type) and is_dataclass(hint):
+            given = data.get(key, {})
+            if not isinstance(given, dict):
+                raise ConfigError(f"{file}: [{inner}] is a table, not {_show(given)}")
+            values[key] = _read_table(hint, given, file, inner)
+        elif key in data:
+            values[key] = _read_value(data[key], hint, entry, f"{file}: {_place(table, key)}")
+        elif entry.default is MISSING and entry.default_factory is MISSING:
+            raise ConfigError(f"{file}: {_place(table, key)} is missing: {entry.metadata.get('doc', '')}")
+    result = kind(**values)
+    validate = getattr(result, "validate", None)
+    if validate is not None:
+        try:
+            validate()
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error}") from None
+    return result
+
+
+def _place(table: str, key: str) -> str:
+    return f"[{table}] {key}" if table else f"[{key}]"
+
+
+def _nearest(key: str, known: dict[str, Any]) -> str:
+    match = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {match[0]}?" if match else f"; known are {', '.join(known)}"
+
+
+def _show(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value).replace("'", '"')
+
+
+def _read_value(value: Any, hint: Any, entry: Field[Any], place: str) -> Any:
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for option in options:
+        found = _convert(value, option)
+        if found is not None:
+            return _check_bounds(found, entry, place)
+    raise ConfigError(f"{place} must be {' or '.join(_type_name(option) for option in options)}, not {_show(value)}")
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    """The value as the type `hint`, or None where it is of another type. true is never taken for 1."""
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)[0]
+        if isinstance(value, list):
+            items = [_convert(item, inner) for item in value]
+            return None if any(item is None for item in items) else tuple(items)
+        return None
+    return value if type(value) is hint else None
+
+
+def _type_name(hint: Any) -> str:
+    if typing.get_origin(hint) is tuple:
+        return f"a list of {_type_name(typing.get_args(hint)[0]).removeprefix('a ')}s"
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}[hint]
+
+
+def _check_bounds(value: Any, entry: Field[Any], place: str) -> Any:
+    meta = entry.metadata
+    if meta.get("choices") and value not in meta["choices"]:
+        allowed = ", ".join(_show(choice) for choice in meta["choices"])
+        near = difflib.get_close_matches(str(value), [str(choice) for choice in meta["choices"]], n=1)
+        raise ConfigError(
+            f"{place} is {_show(value)}; allowed: {allowed}" + (f" (did you mean {near[0]}?)" if near else "")
+        )
+    for bound, word in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
+        limit = meta.get(bound)
+        if limit is None:
+            continue
+        fine = {"ge": value >= limit, "gt": value > limit, "le": value <= limit, "lt": value < limit}[bound]
+        if not fine:
+            raise ConfigError(f"{place} must be {word} {limit:g}, not {_show(value)}: {meta['doc']}")
+    return value
+
+
+def _check_together(config: Config, file: str) -> None:
+    """Rules that span several keys."""
+    sample, train = config.sample, config.train
+
+    def refuse(text: str) -> None:
+        raise ConfigError(f"{file}: {text}")
+
+    if not config.prompt.subjects:
+        refuse("[prompt] subjects is empty; name at least one subject")
+    if train.beta > 0 and not config.lora.enabled:
+        refuse("[train] beta above 0 needs [lora] enabled = true: the reference is the model with its adapter off")
+    if sample.rows_at_once > sample.group_size:
+        refuse(f"[sample] rows_at_once must be at most group_size ({sample.group_size}), not {sample.rows_at_once}")
+    if train.micro_batch_size > config.rollouts_per_step:
+        refuse(
+            f"[train] micro_batch_size must be at most the rollouts of a step ({config.rollouts_per_step}), "
+            f"not {train.micro_batch_size}"
+        )
+    if config.policy.device == "cpu" and config.policy.dtype == "bfloat16":
+        refuse('[policy] dtype "bfloat16" needs a GPU; on device "cpu" use "float32" or "auto"')
+
+
+def notes(config: Config) -> list[str]:
+    """Options that have no effect, or an effect that surprises, in this configuration: one line each."""
+    sample, train, found = config.sample, config.train, []
+    truncated = sample.top_k > 0 or sample.top_p < 1 or sample.min_p > 0 or sample.repetition_penalty != 1
+    if truncated and (train.num_iterations > 1 or train.beta > 0):
+        found.append(
+            "top_k, top_p, min_p or repetition_penalty shape sampling only: with several iterations or beta > 0 "
+            "ratio and KL are those of the full distribution"
+        )
+    if train.num_iterations == 1 and (train.clip_low, train.clip_high) != (
+        TrainSettings.clip_low,
+        TrainSettings.clip_high,
+    ):
+        found.append("clip_low and clip_high have no effect with num_iterations = 1: the ratio is exactly 1")
+    if train.beta == 0 and train.kl_estimator != "k3":
+        found.append("kl_estimator has no effect with beta = 0")
+    if train.kl_times_ratio and (train.beta == 0 or train.kl_estimator != "k3"):
+        found.append("kl_times_ratio has no effect unless beta > 0 and kl_estimator is k3")
+    if config.lora.dropout > 0:
+        found.append("lora dropout above 0: sampling and training see different networks")
+    if config.policy.model != "small" and config.warm_start != type(config.warm_start)():
+        found.append('[warm_start] has no effect unless [policy] model is "small"')
+    return found

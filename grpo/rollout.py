@@ -1,0 +1,281 @@
+"""The `Rollout` record, and the collector that samples, paints and scores a step's rollouts at the same time.
+
+A completion leaves the sampler the moment its stop id is drawn (`Policy.sample`'s on_finished). Its sketch goes to the
+farm at once; when the painting is back, a scoring thread judges it and the journal writes it down: all of that while
+the other completions are still being sampled. What is left to wait for after the last token is the `paint_waited` and
+`score` part of the step's time.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy
+import torch
+
+from grpo.config import Config
+from grpo.policy import Completion, Policy
+from grpo.prompt import messages
+from render.painting import Painting
+from render.sketch import find_sketch
+from reward.base import Candidate, Reference, Verdict
+from reward.gate import Gate
+from reward.mix import Mix
+
+
+class Painter(Protocol):
+    """What the collector needs of a render farm."""
+
+    def submit(self, source: str, seed: int = 0) -> Future[Painting]: ...
+
+
+@dataclass
+class Rollout:
+    """One completion and all that became of it.
+
+    prompt_ids, completion_ids: the tokens as they were sampled. finished: ended by a stop id, not by the limit.
+    reward is a float or None (not scored); advantage is filled in when the step's groups are whole.
+    timings: seconds; `sampled` and `scored` count from the start of the step.
+    """
+
+    step: int
+    index: int
+    group: int
+    subject: str
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    finished: bool
+    text: str
+    sketch: str | None = None
+    painting: Painting | None = None
+    verdict: Verdict | None = None
+    advantage: float = 0.0
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def reward(self) -> float | None:
+        return self.verdict.reward if self.verdict else None
+
+    @property
+    def outcome(self) -> str:
+        return self.verdict.outcome if self.verdict else "unscored"
+
+    @property
+    def name(self) -> str:
+        return f"step_{self.step:04d}_{self.index:02d}"
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the pixels, as JSON can hold it."""
+        painting, verdict = self.painting, self.verdict
+        terms = verdict.terms if verdict else {}
+        return {
+            "step": self.step,
+            "index": self.index,
+            "group": self.group,
+            "subject": self.subject,
+            "reward": self.reward,
+            "advantage": self.advantage,
+            "outcome": self.outcome,
+            "reason": verdict.reason if verdict else "",
+            "detail": verdict.detail if verdict else "",
+            "terms": {name: score.value for name, score in terms.items()},
+            "terms_info": {
+                name: {**score.info, **({"cause": score.cause} if score.cause else {})} for name, score in terms.items()
+            },
+            "finished": self.finished,
+            "tokens": len(self.completion_ids),
+            "prompt_ids": list(self.prompt_ids),
+            "completion_ids": list(self.completion_ids),
+            "text": self.text,
+            "sketch": self.sketch is not None,
+            "painting": None
+            if painting is None
+            else {
+                "outcome": str(painting.outcome),
+                "reason": painting.reason,
+                "detail": painting.detail,
+                "line": painting.line,
+                "width": painting.width,
+                "height": painting.height,
+                "coverage": painting.coverage,
+                "shapes": painting.shapes,
+                "vertices": painting.vertices,
+                "circles": painting.circles,
+                "errors": list(painting.errors),
+                "finished": painting.finished,
+                "timings": painting.timings,
+                "worker": painting.worker,
+                "attempt": painting.attempt,
+            },
+            "timings": self.timings,
+        }
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The rollouts of a step in order, and its time split in seconds: `sample` until the last token, `paint_waited`
+    after it for paintings, `score` after those for the scorer."""
+
+    rollouts: list[Rollout]
+    timings: dict[str, float]
+
+
+def derive_seed(*parts: int | str) -> int:
+    """A 31-bit seed from the run's seed and where it is used; the same on every machine."""
+    return zlib.crc32(" ".join(str(part) for part in parts).encode()) & 0x7FFFFFFF
+
+
+def seed_everything(seed: int) -> None:
+    """Python, numpy and torch (all devices). A step seeds them from run seed and step, so that a resumed run has the
+    same randomness as an unbroken one without any state to save."""
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+class Collector:
+    """Samples a step and sees each rollout through to its verdict.
+
+    on_event(kind) is called with "token", "sampled", "painted" or "scored" for the console; on_rollout(rollout) from
+    the scoring thread once for each rollout, as soon as it has its verdict.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        painter: Painter,
+        gate: Gate,
+        mix: Mix,
+        on_rollout: Callable[[Rollout], None],
+        on_event: Callable[[str], None] = lambda kind: None,
+    ) -> None:
+        self.config = config
+        self.policy = policy
+        self.painter = painter
+        self.gate = gate
+        self.mix = mix
+        self.on_rollout = on_rollout
+        self.on_event = on_event
+
+    def collect(self, step: int, attempt: int, references: Sequence[Reference]) -> Collected:
+        """All rollouts of a step. An exception of the scorer, the journal or the farm is raised here."""
+        settings = self.config.sample
+        started = time.monotonic()
+        pending: list[tuple[Rollout, Future[None]]] = []
+        lock = threading.Lock()
+        painted_at = [started]
+        with ThreadPoolExecutor(1, thread_name_prefix="scorer") as scorer:
+
+            def begin(rollout: Rollout) -> None:
+                rollout.timings["sampled"] = time.monotonic() - started
+                self.on_event("sampled")
+                done: Future[None] = Future()
+                pending.append((rollout, done))
+                found = find_sketch(rollout.text)
+                rollout.sketch = found.source
+                if rollout.sketch is None or self.gate.refuses(rollout.sketch):
+                    _follow(scorer.submit(judge, rollout), done)
+                    return
+                painting = self.painter.submit(rollout.sketch, self.config.render.seed)
+                painting.add_done_callback(lambda future: paint_done(rollout, future, done))
+
+            def paint_done(rollout: Rollout, future: Future[Painting], done: Future[None]) -> None:
+                try:
+                    rollout.painting = future.result()
+                    with lock:
+                        painted_at[0] = max(painted_at[0], time.monotonic())
+                    self.on_event("painted")
+                    _follow(scorer.submit(judge, rollout), done)
+                # Whatever went wrong in this callback belongs to the caller of collect, who waits on `done`.
+                except BaseException as error:  # noqa: BLE001
+                    done.set_exception(error)
+
+            def judge(rollout: Rollout) -> None:
+                candidate = Candidate(rollout.text, rollout.sketch, rollout.painting)
+                rollout.verdict = self.mix.judge(candidate, references)
+                rollout.timings["scored"] = time.monotonic() - started
+                self.on_rollout(rollout)
+                self.on_event("scored")
+
+            self._sample(step, attempt, begin)
+            sampled_at = time.monotonic()
+            for _, done in pending:
+                done.result()
+        finished_at = time.monotonic()
+        waited_until = min(max(painted_at[0], sampled_at), finished_at)
+        rollouts = sorted((rollout for rollout, _ in pending), key=lambda rollout: rollout.index)
+        assert len(rollouts) == settings.group_size * settings.groups_per_step
+        return Collected(
+            rollouts,
+            {
+                "sample": sampled_at - started,
+                "paint_waited": waited_until - sampled_at,
+                "score": finished_at - waited_until,
+            },
+        )
+
+    def _sample(self, step: int, attempt: int, begin: Callable[[Rollout], None]) -> None:
+        config, settings = self.config, self.config.sample
+        rows_at_once = settings.rows_at_once or settings.group_size
+        for group in range(settings.groups_per_step):
+            subject = subject_of(config, step, group)
+            prompt_ids = tuple(self.policy.prompt_ids(messages(config.prompt.system, subject)))
+            for first in range(0, settings.group_size, rows_at_once):
+                base = group * settings.group_size + first
+
+                def hand_over(
+                    row: int,
+                    completion: Completion,
+                    base: int = base,
+                    group: int = group,
+                    subject: str = subject,
+                    prompt_ids: tuple[int, ...] = prompt_ids,
+                ) -> None:
+                    begin(
+                        Rollout(
+                            step=step,
+                            index=base + row,
+                            group=group,
+                            subject=subject,
+                            prompt_ids=prompt_ids,
+                            completion_ids=completion.ids,
+                            finished=completion.finished,
+                            text=self.policy.decode(completion.ids),
+                        )
+                    )
+
+                self.policy.sample(
+                    prompt_ids,
+                    min(rows_at_once, settings.group_size - first),
+                    settings,
+                    derive_seed(config.run.seed, "sample", step, attempt, base),
+                    on_finished=hand_over,
+                    on_token=lambda count: self.on_event("token"),
+                )
+
+
+def subject_of(config: Config, step: int, group: int) -> str:
+    """Subjects are taken in turn: a function of step and group, so that a resumed run goes on where it stopped."""
+    subjects = config.prompt.subjects
+    return subjects[(step * config.sample.groups_per_step + group) % len(subjects)]
+
+
+def _follow(source: Future[None], target: Future[None]) -> None:
+    """Let `target` end as `source` ends."""
+
+    def copy(done: Future[None]) -> None:
+        error = done.exception()
+        if error is not None:
+            target.set_exception(error)
+        else:
+            target.set_result(None)
+
+    source.add_done_callback(copy)

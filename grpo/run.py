@@ -1,0 +1,213 @@
+"""python -m grpo.run CONFIG [--set table.key=value ...] [--check] [--resume [RUN]]
+
+Trains a policy to paint, by GRPO. In order: read the config, start the render farm (its workers are spawned before any
+model is loaded), paint the pool, build the reward, load or warm-start the policy, train, sum up.
+
+Ctrl-C or SIGTERM finishes the step in flight, saves and stops; a second one stops at once, and `--resume` goes on from
+the last whole checkpoint. Exit codes: 0 done, 2 a mistake or something missing (one line says what), 3 the farm or the
+scorers failed, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# Before torch is imported: an OpenMP thread that spins while it waits takes the core from the browsers.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from grpo import config as configs
+from grpo.check import print_plan
+from grpo.config import Config
+from grpo.journal import Journal, latest_folder, new_folder, read_rows
+from render.errors import ConfigError, FarmError, UserError
+from render.farm import Farm
+
+# What may differ between a run and its continuation; everything else would make it another run.
+MAY_CHANGE = ("run.steps", "run.folder", "run.name", "run.max_unscored_steps", "render.workers", "checkpoint.")
+
+
+class Stop:
+    """The first SIGINT or SIGTERM asks for a stop after the step; the second stops at once."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.asked = False
+        self.training = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.asked or not self.training:
+            raise KeyboardInterrupt
+        self.asked = True
+        self.console.print("[bold]stopping after this step[/] (once more to stop at once)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m grpo.run", description=__doc__.split("\n\n")[1])
+    parser.add_argument("config", help="a TOML file, for instance configs/laptop.toml")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE")
+    parser.add_argument("--check", action="store_true", help="resolve everything, print the plan, train nothing")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="auto",
+        metavar="RUN",
+        help="go on with a run folder (default: the latest of this config)",
+    )
+    arguments = parser.parse_args(argv)
+    console = Console()
+    try:
+        config = configs.load(arguments.config, arguments.overrides)
+        for note in configs.notes(config):
+            console.print(f"note: {note}", markup=False)
+        if arguments.check:
+            print_plan(config, arguments.config, console)
+            return 0
+        return train(config, arguments.config, arguments.resume, console)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except FarmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("stopped; --resume goes on from the last checkpoint", file=sys.stderr)
+        return 130
+
+
+def train(config: Config, path: str, resume: str | None, console: Console) -> int:
+    started = time.monotonic()
+    stop = Stop(console)
+    folder, resuming = run_folder(config, path, resume, console)
+    with Farm(config.render) as farm:
+        console.print(f"render farm: {describe(farm.info)}", markup=False)
+        return _train(config, folder, resuming, farm, stop, console, started)
+
+
+def _train(
+    config: Config, folder: Path, resuming: bool, farm: Farm, stop: Stop, console: Console, started: float
+) -> int:
+    # Torch and transformers are imported after the farm's workers are spawned.
+    from grpo.build import build_policy, build_pool
+    from grpo.console import StepConsole, summary
+    from grpo.prompt import messages
+    from grpo.rollout import Collector, subject_of
+    from grpo.trainer import COLUMNS, Stopped, Trainer, Unscored
+    from reward.gate import Gate
+    from reward.mix import build_mix, display_name
+
+    with bar(console) as progress:
+        pool = build_pool(config, farm, progress)
+        gate = Gate(config.render.methods)
+        mix = build_mix(config.reward, gate, pool)
+        policy = build_policy(config, folder, progress)
+    policy.assert_sampling(policy.prompt_ids(messages(config.prompt.system, subject_of(config, 1, 0))), config.sample)
+    console.print(describe_policy(policy), markup=False)
+
+    journal = Journal(folder, COLUMNS)
+    journal.write("config.toml", configs.dump(config))
+    terms = {term.name: display_name(term) for term in mix.terms}
+    steps = StepConsole(console, config.run.steps, config.rollouts_per_step, terms)
+
+    def on_rollout(rollout: Any) -> None:
+        journal.rollout(rollout)
+        steps.rollout(rollout)
+
+    collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event)
+    trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked)
+    if resuming:
+        rows = trainer.resume()
+        console.print(
+            f"resumed {folder} after step {trainer.step}" if rows else f"{folder}: no step yet, starting over"
+        )
+        steps.step = trainer.step
+    else:
+        trainer.save()
+    stop.training, code = True, 0
+    try:
+        with steps:
+            trainer.run(steps.finished)
+    except Stopped:
+        console.print(f"stopped after step {trainer.step}; go on with --resume {folder}", markup=False)
+        code = 130
+    except Unscored as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 3
+    stop.training = False
+    rows = read_rows(folder / "metrics.jsonl")
+    rewards: dict[int, list[float]] = {row["step"]: [] for row in rows}
+    for record in read_rows(folder / "rollouts.jsonl"):
+        if record["reward"] is not None:
+            rewards[record["step"]].append(record["reward"])
+    table, line = summary(rows, list(rewards.values()), folder, time.monotonic() - started)
+    console.print(table)
+    console.print(
+        f"the run is in {folder}: sheets/ to look at, metrics.csv to plot, rollouts.jsonl to read", markup=False
+    )
+    print(line, flush=True)
+    return code
+
+
+def run_folder(config: Config, path: str, resume: str | None, console: Console) -> tuple[Path, bool]:
+    """The folder of this run, and whether it is one to go on with.
+
+    Raises ConfigError when the folder to resume does not exist or holds a run with other settings.
+    """
+    root, name = Path(config.run.folder), config.run.name or Path(path).stem
+    if resume is None:
+        return new_folder(root, name), False
+    folder = latest_folder(root, name) if resume == "auto" else Path(resume)
+    if folder is None:
+        console.print(f"--resume: no run of {name} in {root} yet, starting afresh", markup=False)
+        return new_folder(root, name), False
+    if not (folder / "config.toml").exists():
+        raise ConfigError(f"--resume {folder}: not a run folder (it holds no config.toml)")
+    old = configs.load(folder / "config.toml")
+    changed = [key for key in configs.differences(old, config) if not key.startswith(MAY_CHANGE)]
+    if changed:
+        key = changed[0]
+        raise ConfigError(
+            f"--resume {folder}: {key} is {configs.lookup(config, key)!r} now and was {configs.lookup(old, key)!r}: "
+            f"that is another run; start it without --resume"
+        )
+    return folder, True
+
+
+def bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[text]}"),
+        console=console,
+    )
+
+
+def describe(info: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in info.items())
+
+
+def describe_policy(policy: Any) -> str:
+    weights = sum(weight.numel() for weight in policy.model.parameters())
+    trained = sum(weight.numel() for weight in policy.trainable().values())
+    adapter = f", adapter on {len(policy.adapted)} layers" if policy.adapted else ""
+    return (
+        f"policy: {type(policy.model).__name__}, {weights:,} weights, {trained:,} trained ({trained / weights:.1%})"
+        f"{adapter}, on {policy.device}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,334 @@
+"""One Chromium of its own, through Selenium: start, paint, kill.
+
+A Browser owns a loopback server (the studio), a guardian process, a chromedriver and the browser below it. It paints
+one sketch at a time, each in a fresh page, and never watches the clock: whoever owns it calls `kill` from another
+thread, upon which `paint` raises BrowserLost at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import urllib3
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
+from selenium.webdriver.remote.client_config import ClientConfig
+
+from render import chromium
+from render.errors import SetupError
+from render.guardian import descendants
+from render.outcome import judge
+from render.painting import CAUSES, Outcome, Painting
+from render.serve import StudioServer
+from render.settings import RenderSettings
+
+START_ATTEMPTS = 4
+START_TIMEOUT_S = 60.0
+FOREVER_S = 24 * 3600.0
+PROBE = "function setup(){createCanvas(64,64,WEBGL)}function draw(){background(250,240,220);brush.fill('#c03030',220);brush.circle(0,0,20)}"
+
+
+class BrowserLost(Exception):
+    """The browser, its driver or the page is gone. `cause` is a key of painting.CAUSES, the text says what was seen."""
+
+    def __init__(self, cause: str, detail: str) -> None:
+        assert cause in CAUSES
+        super().__init__(detail)
+        self.cause = cause
+
+
+class Browser:
+    """One warm browser.
+
+    settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
+    faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
+    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `blend` ("faster" or "library") and
+    `warning` (why the library's blend program is in use; else empty).
+    """
+
+    def __init__(self, settings: RenderSettings, index: int = 0, *, faster_blend: bool = True) -> None:
+        self.settings = settings
+        self.index = index
+        self.info: dict[str, Any] = {}
+        self._faster_blend = faster_blend
+        self._lock = threading.Lock()
+        self._killed = False
+        self._server: StudioServer | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+        self._driver: Any = None
+        self._known: dict[int, float] = {}
+
+    # ---- life ---------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Start the browser and probe it. Raises SetupError for what is missing, BrowserLost when it does not start."""
+        binary = chromium.find_browser(self.settings)
+        driver = chromium.find_driver(self.settings)
+        wanted = self.settings.rasterizer
+        kinds = ("llvmpipe", "swiftshader") if wanted == "auto" else (wanted,)
+        troubles: dict[str, str] = {}
+        for kind in kinds:
+            for attempt in range(START_ATTEMPTS):
+                if attempt:
+                    time.sleep(0.5 * 2**attempt + 0.1 * (self.index % 8))
+                try:
+                    self._launch(binary, driver, kind)
+                    self._probe(kind)
+                    return
+                except BrowserLost as error:
+                    troubles[kind] = f"{kind}: {error}"
+                    self.kill()
+                    if error.cause == "context_lost":  # no WebGL by this rasterizer: trying again would not help
+                        break
+        raise BrowserLost("browser_died", "no browser starts: " + "; ".join(troubles.values()))
+
+    def _launch(self, binary: Path, driver: Path, rasterizer: str) -> None:
+        self._killed = False
+        self._server = StudioServer()
+        self._folder = Path(tempfile.mkdtemp(prefix="studio-"))
+        log = self._folder / "chromedriver.log"
+        with log.open("wb") as stderr:
+            self._guardian = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py")), str(driver), "--port=0"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                env=chromium.environment(rasterizer, self._folder),
+            )
+        try:
+            port = self._driver_port()
+            options = webdriver.ChromeOptions()
+            options.binary_location = str(binary)
+            options.page_load_strategy = "eager"
+            for flag in chromium.flags(rasterizer, self._folder / "profile"):
+                options.add_argument(flag)
+            if chromium.is_shell(binary):
+                options.set_capability("browserName", "chrome-headless-shell")
+            url = f"http://127.0.0.1:{port}"
+            connection = ChromiumRemoteConnection(
+                remote_server_addr=url,
+                vendor_prefix="goog",
+                browser_name="chrome",
+                client_config=ClientConfig(remote_server_addr=url, timeout=FOREVER_S, keep_alive=True),
+            )
+            self._driver = webdriver.Remote(command_executor=connection, options=options)
+            self._driver.set_script_timeout(FOREVER_S)
+            self._driver.set_page_load_timeout(FOREVER_S)
+        except (WebDriverException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise BrowserLost("browser_died", f"{_line(error)}; {self._log_tail(log)}") from error
+        self.info = {
+            "rasterizer": rasterizer,
+            "binary": str(binary),
+            "version": self._driver.capabilities.get("browserVersion", ""),
+        }
+        self.pids()
+
+    def _driver_port(self) -> int:
+        """chromedriver picks its own port and prints it; a watchdog ends it if it says nothing."""
+        guardian = self._guardian
+        assert guardian is not None
+        assert guardian.stdout is not None
+        timer = threading.Timer(START_TIMEOUT_S, guardian.kill)
+        timer.start()
+        try:
+            for line in guardian.stdout:
+                if b"started successfully on port" in line:
+                    return int(line.split()[-1].rstrip(b"."))
+        finally:
+            timer.cancel()
+        raise OSError("chromedriver ended before it was ready")
+
+    def _probe(self, rasterizer: str) -> None:
+        """Paint a known picture and read the renderer's name: WebGL must work, on the rasterizer that was asked for."""
+        with self._losses():
+            gl = self._driver.execute_script(
+                "const gl = document.createElement('canvas').getContext('webgl2'); if (!gl) return '';"
+                "const info = gl.getExtension('WEBGL_debug_renderer_info');"
+                "return gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER)"
+            )
+        if not gl:
+            raise BrowserLost("context_lost", f"WebGL does not work by {rasterizer}")
+        if rasterizer not in gl.lower():
+            raise BrowserLost("context_lost", f"asked for {rasterizer}, WebGL is drawn by {gl}")
+        self.info["renderer"] = gl
+        painting = self.paint(PROBE, 1)
+        if painting.outcome is not Outcome.PAINTED or not 0.05 < painting.coverage < 0.9:
+            raise BrowserLost("context_lost", f"the probe gave {painting.outcome}: {painting.reason} {painting.detail}")
+
+    def kill(self) -> None:
+        """End the driver and every process of the browser, reap them and remove the profile. From any thread, often."""
+        self._killed = True
+        with self._lock:
+            guardian, self._guardian = self._guardian, None
+            folder, self._folder = self._folder, None
+            server, self._server = self._server, None
+        if guardian is not None:
+            self._known |= _with_birth(descendants(guardian.pid))
+            guardian.stdin.close()  # type: ignore[union-attr]  # the guardian kills and reaps on end of file
+            try:
+                guardian.wait(5.0)
+            except subprocess.TimeoutExpired:
+                guardian.kill()
+                guardian.wait()
+            guardian.stdout.close()  # type: ignore[union-attr]
+            for process in _living(self._known):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self._known = {}
+        if server is not None:
+            server.close()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # ---- measures -----------------------------------------------------------------------------------------------
+    def pids(self) -> list[int]:
+        """chromedriver and every process of the browser, guardian apart."""
+        guardian = self._guardian
+        if guardian is None:
+            return []
+        found = descendants(guardian.pid)
+        self._known |= _with_birth(found)
+        return found
+
+    def usage(self) -> tuple[float, float]:
+        """CPU seconds since the start and memory in MiB, of all processes together.
+
+        CPU: user + system time of the living, plus that of every child that they or the guardian have waited for, so
+        that processes that ended in between are counted. Memory: RssAnon + RssShmem of the living (what they hold
+        beyond the program's own files); pages shared between the zygote and its children count once for each.
+        """
+        guardian = self._guardian
+        if guardian is None:
+            return 0.0, 0.0
+        ticks = 0
+        memory_kb = 0
+        for pid in (guardian.pid, *descendants(guardian.pid)):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+                ticks += sum(int(value) for value in fields[11:15])
+                for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                    if line.startswith(("RssAnon:", "RssShmem:")):
+                        memory_kb += int(line.split()[1])
+        return ticks / _TICKS, memory_kb / 1024
+
+    # ---- painting -----------------------------------------------------------------------------------------------
+    def paint(self, source: str, seed: int) -> Painting:
+        """Paint one sketch in a fresh page. Same source and seed: the same pixels, in any browser, in any order.
+
+        Raises BrowserLost when the session, the page or the WebGL context is lost.
+        """
+        started = time.monotonic()
+        server = self._server
+        if server is None or self._killed:
+            raise BrowserLost("browser_died", "the browser is not running")
+        cpu_before, _ = self.usage()
+        timings: dict[str, float] = {}
+        with self._losses():
+            syntax = self._syntax_error(source)
+            result: dict[str, Any] = {"syntax": syntax}
+            if syntax is None:
+                server.prepare(source, seed, self.settings, faster_blend=self._faster_blend)
+                self._driver.get(server.page())
+                timings["load"] = time.monotonic() - started
+                result = self._driver.execute_async_script("studio.paint(arguments[arguments.length - 1])")
+        if result.get("context_lost"):
+            raise BrowserLost("context_lost", CAUSES["context_lost"])
+        timings["run"] = time.monotonic() - started - timings.get("load", 0.0)
+        reading = time.monotonic()
+        png = base64.b64decode(result["png"].partition(",")[2]) if result.get("png") else None
+        if "blend" in result:
+            self.info |= {"blend": result["blend"], "warning": result["warning"]}
+        cpu_after, _ = self.usage()
+        painting = judge(result, png, self.settings, worker=self.index)
+        timings |= {"read": time.monotonic() - reading, "total": time.monotonic() - started, "cpu": cpu_after - cpu_before}
+        painting.timings.update(timings)
+        return painting
+
+    def _syntax_error(self, source: str) -> dict[str, Any] | None:
+        """V8's own parser on the sketch alone, without running it: where it fails, or None.
+
+        That the sketch is a whole Script by itself is also what keeps its brackets from closing the page's wrapper.
+        """
+        answer = self._driver.execute(
+            "executeCdpCommand",
+            {
+                "cmd": "Runtime.compileScript",
+                "params": {"expression": source, "sourceURL": "sketch.js", "persistScript": False},
+            },
+        )["value"]
+        details = answer.get("exceptionDetails")
+        if details is None:
+            return None
+        message = details.get("exception", {}).get("description", details.get("text", ""))
+        return {"message": message.splitlines()[0], "line": details["lineNumber"] + 1}
+
+    @contextlib.contextmanager
+    def _losses(self) -> Iterator[None]:
+        """Turn whatever Selenium raises into BrowserLost, with the cause read from what is still alive."""
+        try:
+            yield
+        except (WebDriverException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise BrowserLost(self._cause(error), _line(error)) from error
+
+    def _cause(self, error: Exception) -> str:
+        text = str(error)
+        if self._killed or "tab crashed" in text:
+            return "browser_died"
+        names = {_name(pid) for pid in self.pids()}
+        if not any(name.startswith("chromedriver") for name in names):
+            return "driver_died"
+        if isinstance(error, WebDriverException) and ("invalid session" in text or "not reachable" in text):
+            return "browser_died"
+        return "page_lost"
+
+    def _log_tail(self, log: Path) -> str:
+        try:
+            lines = log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return "chromedriver said: " + (" | ".join(lines[-3:]) or "nothing")
+
+
+_TICKS = float(__import__("os").sysconf("SC_CLK_TCK"))
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else ''}"
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _with_birth(pids: list[int]) -> dict[int, float]:
+    """pid -> start time, so that a pid that the system gave away again is never taken for ours."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found[pid] = psutil.Process(pid).create_time()
+    return found
+
+
+def _living(known: dict[int, float]) -> Iterator[psutil.Process]:
+    for pid, birth in known.items():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            if process.create_time() == birth:
+                yield process

@@ -1,0 +1,94 @@
+"""A small process between the owner and its browser: nothing that the browser starts outlives the owner.
+
+    python -I -S guardian.py COMMAND [ARGUMENT ...]
+
+It starts COMMAND (chromedriver) in a session of its own, adopts every orphan below it (PR_SET_CHILD_SUBREAPER), reaps
+the dead, and ends everything with SIGKILL as soon as one of three things happens: its standard input closes (the owner
+closed it, or died by any signal), its parent changes, or COMMAND ends. COMMAND itself carries PR_SET_PDEATHSIG, so it
+goes too when this process is killed first.
+
+A thread of the owner that ends would fire PR_SET_PDEATHSIG by mistake (the signal belongs to the thread that started
+the child); hence the pipe. As a subreaper this process also keeps the CPU time of every descendant that has ended
+(cutime and cstime of /proc/PID/stat), which a sum over living processes would lose.
+
+Uses the standard library only: it starts without site-packages.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+POLL_MS = 500
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids below `root`, parents first, read from /proc; zombies are included."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(name))
+    found: list[int] = []
+    queue = list(children.get(root, ()))
+    while queue:
+        pid = queue.pop(0)
+        found.append(pid)
+        queue.extend(children.get(pid, ()))
+    return found
+
+
+def end_descendants() -> None:
+    """Kill and reap until nothing is left below this process: a child may be born while its parent is being killed."""
+    while True:
+        pids = descendants(os.getpid())
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            while os.waitpid(-1, 0)[0]:
+                pass
+        except ChildProcessError:
+            if not pids:
+                return
+
+
+def main(command: list[str]) -> None:
+    owner = os.getppid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the owner decides what it means
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
+        )
+        poll = select.poll()
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        while not poll.poll(POLL_MS) and os.getppid() == owner:
+            reaped = 1
+            while reaped:
+                reaped, status = os.waitpid(-1, os.WNOHANG)
+                if reaped == child.pid:
+                    return
+    except ChildProcessError:
+        return
+    finally:
+        end_descendants()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

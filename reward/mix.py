@@ -1,0 +1,85 @@
+"""The whole reward of one candidate: gate, then the weighted sum of the terms, as a float or None.
+
+  gate refuses      reward 0.0, outcome `rejected`; no term is asked
+  gate cannot tell  reward None, outcome `unscored` (no painting came back, through no fault of the sketch)
+  a paid term None  reward None, outcome `unscored`, with the term and its cause
+  otherwise         w_gate * 1 + sum of w_i * value_i, outcome `scored`
+
+A term of weight 0 is asked and logged, and its None voids nothing. A term says "not scored" by Score(None); whatever
+it raises is a fault of the program and travels on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from render.errors import SetupError
+from reward.base import Candidate, Reference, Score, Term, Verdict
+from reward.coverage import Coverage
+from reward.gate import Gate
+from reward.length import Length
+from reward.local import PoolJudgeStandIn, PreferenceStandIn, Study
+from reward.pool import Pool
+from reward.settings import RewardSettings
+
+
+class Mix:
+    """Judges candidates. weights: share of `gate` and of each term by name; terms: asked in this order.
+
+    Raises ValueError where a term has no weight or a paid weight has no term.
+    """
+
+    def __init__(self, weights: Mapping[str, float], gate: Gate, terms: Sequence[Term]) -> None:
+        self.weights = dict(weights)
+        self.gate = gate
+        self.terms = tuple(terms)
+        names = {"gate", *(term.name for term in self.terms)}
+        unknown = {name for name, weight in self.weights.items() if weight > 0} - names
+        if unknown or names - set(self.weights):
+            raise ValueError(f"weights {sorted(self.weights)} and terms {sorted(names)} do not match")
+
+    def judge(self, candidate: Candidate, references: Sequence[Reference]) -> Verdict:
+        """The verdict; every number in it is the one that the reward was made of."""
+        gate = self.gate.check(candidate)
+        if gate.outcome == "rejected":
+            return Verdict(0.0, "rejected", gate.reason, gate.detail, {"gate": Score(0.0)})
+        if gate.outcome == "unscored":
+            return Verdict(None, "unscored", gate.reason, gate.detail)
+        scores = {"gate": Score(1.0)}
+        for term in self.terms:
+            scores[term.name] = _checked(term.name, term.score(candidate, references))
+        for name, score in scores.items():
+            if score.value is None and self.weights[name] > 0:
+                return Verdict(None, "unscored", name, score.cause, scores)
+        total = math.fsum(self.weights[name] * score.value for name, score in scores.items() if score.value is not None)
+        return Verdict(total, "scored", terms=scores)
+
+
+def _checked(name: str, score: Score) -> Score:
+    if score.value is not None and not 0.0 <= score.value <= 1.0:
+        raise ValueError(f"term {name} answered {score.value}, which is not in 0..1")
+    return score
+
+
+def display_name(term: Term) -> str:
+    """The name that people see: a stand-in is called so wherever it shows."""
+    return f"{term.name} (stand-in)" if term.stand_in else term.name
+
+
+def build_mix(settings: RewardSettings, gate: Gate, pool: Pool) -> Mix:
+    """The mix that the settings describe. Raises ConfigError (weights), SetupError (a scorer that is not here)."""
+    settings.validate()
+    if settings.preference != "stand_in":
+        raise SetupError(
+            f'[reward] preference = "{settings.preference}" needs the HPSv3 scorer and its 16.6 GB of weights; '
+            'this version holds only the stand-in: preference = "stand_in"'
+        )
+    if settings.judge != "stand_in":
+        raise SetupError(
+            f'[reward] judge = "{settings.judge}" needs a served vision-language model; '
+            'this version holds only the stand-in: judge = "stand_in"'
+        )
+    study = Study(pool)
+    terms = (Length(settings.length), Coverage(settings.coverage), PreferenceStandIn(study), PoolJudgeStandIn(study))
+    return Mix(settings.weights.as_dict(), gate, terms)

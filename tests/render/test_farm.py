@@ -1,0 +1,324 @@
+"""The render farm against real Chromium: limits, losses, retries, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench.faults import CANVAS, GOOD, PAINT, POISON, clean_pictures, left_over, mixed
+from render import Farm, Outcome, RenderSettings
+from render.errors import FarmError, SetupError
+from render.farm import verdict
+from render.processes import Identity, alive
+from render.worker import Fault
+
+ROOT = Path(__file__).parents[2]
+SMALL = RenderSettings(workers=2, cpu_budget_s=3, deadline_s=40, memory_mb=1000)
+# Busy for a second or two, then paints: there is time to kill what works on it.
+LONG = f"""function setup() {{ {CANVAS} noLoop(); }}
+function draw() {{ let x = 1; for (let i = 0; i < 1e9; i++) x = (x * 31 + i) | 0; {PAINT} }}"""
+
+
+@pytest.fixture(scope="module")
+def farm() -> Iterator[Farm]:
+    with Farm(SMALL) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def clean(farm: Farm) -> list[bytes]:
+    return clean_pictures(farm)
+
+
+@pytest.fixture(scope="module")
+def long_picture(farm: Farm) -> bytes:
+    painting = farm.submit(LONG).result(120)
+    assert painting.painted, painting
+    assert painting.png
+    return painting.png
+
+
+def command_line(identity: Identity) -> str:
+    try:
+        return Path(f"/proc/{identity.pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def members(farm: Farm, part: str) -> list[Identity]:
+    """The farm's processes of one kind, told by their command lines; only processes that the farm reported itself."""
+    kinds = {
+        "worker": lambda line: "render.worker" in line,
+        "guardian": lambda line: "guardian.py" in line,
+        "driver": lambda line: "chromedriver" in line and "guardian.py" not in line,
+        "browser": lambda line: "--user-data-dir" in line and "--type=" not in line,
+        "renderer": lambda line: "--type=renderer" in line,
+        "gpu": lambda line: "--type=gpu-process" in line,
+    }
+    return [identity for identity in alive(farm.processes()) if kinds[part](command_line(identity))]
+
+
+def wait_until(holds: object, seconds: float = 30.0) -> None:
+    assert callable(holds)
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.05)
+
+
+def healthy(farm: Farm, clean: list[bytes]) -> None:
+    """Both workers still paint the right picture."""
+    for future, png in [(farm.submit(source), png) for source, png in zip(GOOD, clean, strict=True)]:
+        assert future.result(120).png == png
+
+
+# What two failed attempts mean.
+
+SLOW, BIG = Fault("too_slow", "slow"), Fault("too_big", "big")
+DIED, LOST = Fault("browser_died", "died"), Fault("page_lost", "lost")
+
+
+@pytest.mark.parametrize(
+    ("faults", "outcome", "reason"),
+    [
+        ([SLOW, SLOW], Outcome.REJECTED, "too_slow"),
+        ([BIG, BIG], Outcome.REJECTED, "too_big"),
+        ([SLOW, BIG], Outcome.REJECTED, "too_big"),
+        ([SLOW, DIED], Outcome.UNSCORED, "browser_died"),
+        ([DIED, SLOW], Outcome.UNSCORED, "browser_died"),
+        ([DIED, LOST], Outcome.UNSCORED, "page_lost"),
+        ([BIG, LOST], Outcome.UNSCORED, "page_lost"),
+        ([DIED], Outcome.UNSCORED, "browser_died"),
+    ],
+)
+def test_only_limits_broken_twice_reject(faults: list[Fault], outcome: Outcome, reason: str) -> None:
+    painting = verdict(faults)
+    assert (painting.outcome, painting.reason) == (outcome, reason)
+    assert painting.png is None
+
+
+# Healthy work.
+
+
+def test_same_bytes_on_both_workers(farm: Farm, clean: list[bytes]) -> None:
+    workers: dict[int, set[bytes | None]] = {}
+
+    def both_seen() -> bool:
+        for painting in [future.result(120) for future in [farm.submit(GOOD[1], 0) for _ in range(4)]]:
+            workers.setdefault(painting.worker, set()).add(painting.png)
+        return len(workers) == 2
+
+    wait_until(both_seen, 90)
+    assert workers == {0: {clean[1]}, 1: {clean[1]}}
+    other_seed = farm.submit(GOOD[1], 1).result(120)
+    assert other_seed.painted
+    assert other_seed.png != clean[1]
+
+
+def test_a_painting_carries_its_facts(farm: Farm) -> None:
+    painting = farm.submit(GOOD[2]).result(120)
+    assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.PAINTED, "", 1)
+    assert (painting.width, painting.height, painting.shapes) == (240, 240, 3)
+    assert painting.worker in (0, 1)
+    assert {"queue", "load", "run", "read", "total", "cpu"} <= painting.timings.keys()
+    assert painting.timings["total"] >= painting.timings["queue"] + painting.timings["run"]
+    assert painting.timings["cpu"] > 0
+    assert farm.info["workers"] == 2
+    assert farm.info["rasterizer"] in ("llvmpipe", "swiftshader")
+
+
+def test_a_rejection_is_final_at_once(farm: Farm) -> None:
+    retries = farm.counters["retries"]
+    painting = farm.submit("function setup( {").result(120)
+    assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.REJECTED, "syntax_error", 1)
+    assert farm.counters["retries"] == retries
+
+
+# Sketches that harm.
+
+
+@pytest.mark.parametrize("kind", [kind for kind, poison in POISON.items() if kind.startswith(("loops", "allocates"))])
+def test_a_limit_broken_twice_is_a_rejection_and_harms_nobody(farm: Farm, clean: list[bytes], kind: str) -> None:
+    poisoned = farm.submit(POISON[kind].source)
+    healthy(farm, clean)
+    painting = poisoned.result(200)
+    assert painting.outcome is Outcome.REJECTED, painting
+    assert painting.reason in POISON[kind].reasons
+    assert painting.png is None
+    if painting.reason != "throws":
+        assert painting.attempt == 2
+    healthy(farm, clean)
+
+
+def test_a_promise_that_never_resolves_is_too_slow_although_it_costs_nothing() -> None:
+    with Farm(replace(SMALL, workers=1, deadline_s=6)) as farm:
+        painting = farm.submit(POISON["never resolves"].source).result(120)
+        assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.REJECTED, "too_slow", 2)
+        assert painting.timings["cpu"] < SMALL.cpu_budget_s
+
+
+def test_a_frozen_browser_is_the_machines_fault() -> None:
+    """Every process of the browser is stopped, as on a machine that gives it no time: unscored, never a zero."""
+    with Farm(replace(SMALL, workers=1, deadline_s=4)) as farm:
+        future = farm.submit(LONG)
+        while not future.done():
+            for identity in members(farm, "renderer"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(identity.pid, signal.SIGSTOP)
+            time.sleep(0.02)
+        painting = future.result()
+        assert (painting.outcome, painting.reason) == (Outcome.UNSCORED, "host_stalled")
+
+
+# Losses that are not the sketch's fault.
+
+
+@pytest.mark.parametrize("part", ["renderer", "gpu", "browser", "driver", "guardian", "worker"])
+def test_what_is_killed_is_replaced_and_its_sketch_painted_right(farm: Farm, long_picture: bytes, part: str) -> None:
+    wait_until(lambda: len(members(farm, "worker")) == 2 and len(members(farm, "browser")) == 2)
+    retries = farm.counters["retries"]
+    futures = [farm.submit(LONG), farm.submit(LONG)]
+    wait_until(lambda: all(future.running() for future in futures))
+    time.sleep(0.5)
+    # One of the two: the other attempt may then be made beside it.
+    victims = members(farm, part)
+    wait_until(lambda: victims or members(farm, part))
+    os.kill((victims or members(farm, part))[0].pid, signal.SIGKILL)
+    paintings = [future.result(120) for future in futures]
+    assert [painting.png == long_picture for painting in paintings] == [True, True], paintings
+    assert sorted(painting.attempt for painting in paintings) == [1, 2]
+    assert farm.counters["retries"] == retries + 1
+
+
+def test_a_sketch_that_loses_its_worker_twice_is_unscored(clean: list[bytes]) -> None:
+    with Farm(replace(SMALL, workers=1)) as farm:
+        future = farm.submit(LONG)
+        for attempt in (1, 2):
+            wait_until(
+                lambda attempt=attempt: farm._seats[0].state == "busy" and farm.counters["retries"] == attempt - 1
+            )
+            os.kill(members(farm, "worker")[0].pid, signal.SIGKILL)
+        painting = future.result(120)
+        assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.UNSCORED, "browser_died", 2)
+        assert farm.submit(GOOD[0]).result(120).png == clean[0]
+
+
+def test_a_hundred_sketches_a_fifth_of_them_poisoned() -> None:
+    with Farm(replace(SMALL, deadline_s=20)) as farm:
+        tally = mixed(farm, clean_pictures(farm), 100, 0.2, seed=1)
+        processes = farm.processes()
+    assert tally.wrong == []
+    assert (tally.healthy, tally.right, tally.poisoned, tally.classed) == (80, 80, 20, 20)
+    assert left_over(processes) == 0
+
+
+# Beginning, recycling, ending.
+
+
+def test_workers_load_no_torch_even_if_the_main_module_does(tmp_path: Path) -> None:
+    script = tmp_path / "main.py"
+    # No guard around the main module's code: it must not be run again in a worker.
+    script.write_text(
+        "import torch\nfrom pathlib import Path\nfrom render import Farm, RenderSettings\n"
+        "with Farm(RenderSettings(workers=1)) as farm:\n"
+        "    own = 'libtorch' in Path('/proc/self/maps').read_text()\n"
+        "    maps = [Path(f'/proc/{seat.process.pid}/maps').read_text() for seat in farm._seats]\n"
+        "print(own, ['libtorch' in text for text in maps])\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout.strip() == "True [False]", done.stderr
+
+
+def test_recycling_after_so_many_paintings() -> None:
+    with Farm(replace(SMALL, workers=1, recycle_after=2)) as farm:
+        pictures = {farm.submit(GOOD[0]).result(120).png for _ in range(5)}
+        assert len(pictures) == 1
+        assert farm.counters["recycled"] == 2
+        assert farm.counters["restarts"] == 0
+
+
+def test_an_idle_browser_over_its_memory_mark_is_recycled() -> None:
+    with Farm(replace(SMALL, workers=1, recycle_mb=128)) as farm:
+        assert farm.submit(GOOD[0]).result(120).painted
+        assert farm.submit(GOOD[0]).result(120).painted
+        assert farm.counters["recycled"] >= 1
+
+
+def test_close_answers_what_is_pending_and_leaves_no_process() -> None:
+    farm = Farm(replace(SMALL, workers=1))
+    farm.start()
+    futures = [farm.submit(LONG) for _ in range(3)]
+    wait_until(futures[0].running)
+    everything = psutil.Process().children(recursive=True)
+    mine = [child for child in everything if child.pid in {identity.pid for identity in farm.processes()}]
+    assert mine
+    farm.close()
+    farm.close()
+    assert [future.result(0).reason for future in futures] == ["farm_closed"] * 3
+    assert all(future.result().outcome is Outcome.UNSCORED for future in futures)
+    assert psutil.wait_procs(mine, timeout=5)[1] == []
+    with pytest.raises(FarmError, match="not open"):
+        farm.submit(GOOD[0])
+
+
+def test_a_cancelled_sketch_is_not_painted(farm: Farm, long_picture: bytes) -> None:
+    futures = [farm.submit(LONG) for _ in range(3)]
+    assert futures[2].cancel()
+    assert [future.result(120).png == long_picture for future in futures[:2]] == [True, True]
+    assert futures[2].cancelled()
+
+
+def test_a_missing_browser_is_one_clear_line() -> None:
+    with pytest.raises(SetupError, match="no-such-browser") as caught:
+        Farm(replace(SMALL, browser="/no-such-browser")).start()
+    assert "\n" not in str(caught.value)
+
+
+def test_no_browser_at_all_ends_the_farm_and_answers_everyone(tmp_path: Path) -> None:
+    """The program of the browser is replaced by one that ends at once, while the farm runs."""
+    program = tmp_path / "browser"
+    program.symlink_to(Path(sys.executable).resolve())
+    farm = Farm(replace(SMALL, workers=1, browser=str(program)))
+    with pytest.raises(FarmError, match="no browser could be started") as caught:
+        farm.start()
+    assert "\n" not in str(caught.value)
+    assert alive(farm.processes()) == []
+
+
+PARENT = """
+import json, sys, time
+from render import Farm, RenderSettings
+with Farm(RenderSettings(workers=2)) as farm:
+    futures = [farm.submit(sys.argv[1]) for _ in range(4)]
+    while not (futures[1].running() and len(farm.processes()) > 8):
+        time.sleep(0.05)
+    print("painting", flush=True)
+    time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_browser_outlives_its_parent(number: signal.Signals) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"painting\n"
+        children = psutil.Process(parent.pid).children(recursive=True)
+        assert len(children) > 8
+        parent.send_signal(number)
+        gone, left = psutil.wait_procs(children, timeout=5)
+        assert left == []
+        assert len(gone) == len(children)
