@@ -12,7 +12,7 @@ from transformers.utils import logging as transformers_logging
 from grpo.config import Config
 from grpo.policy import Policy, load_pretrained, resolve_device
 from grpo.prompt import messages
-from grpo.small import load_or_warm_start
+from grpo.small import WarmStartProgress, warm_start
 from render.farm import Farm
 from reward.pool import Pool, load_pool, studio_fingerprint
 
@@ -50,10 +50,12 @@ def build_policy(config: Config, folder: Path, progress: Progress) -> Policy:
     if config.policy.model == "small":
         task = progress.add_task("warm start", total=config.warm_start.steps, text="")
 
-        def on_progress(step: int, total: int, loss: float, rate: float) -> None:
-            progress.update(task, completed=step, total=total, text=f"loss {loss:.3f}  {rate:,.0f} tokens/s")
+        def on_progress(done: WarmStartProgress) -> None:
+            text = f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s"
+            progress.update(task, completed=done.step, total=done.steps, text=text)
 
-        model, tokenizer = load_or_warm_start(
+        model: Any
+        model, tokenizer = warm_start(
             config.warm_start, lambda subject: messages(config.prompt.system, subject), on_progress
         )
         progress.update(task, completed=config.warm_start.steps)

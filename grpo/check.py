@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from grpo.config import Config, flatten
-from reward.pool import EMBEDDED
+from render.chromium import find_browser, find_driver
+from render.errors import SetupError
 
 
 def print_plan(config: Config, path: str, console: Console) -> None:
@@ -16,8 +18,8 @@ def print_plan(config: Config, path: str, console: Console) -> None:
     console.print(_plan(config, path))
     console.print(_settings(config))
     lacking = missing(config)
-    for line in lacking:
-        console.print(f"missing: {line}", markup=False, highlight=False)
+    for part in lacking:
+        console.print(f"missing: {part.text}", soft_wrap=True, markup=False, highlight=False)
     verdict = (
         "nothing is missing on this machine" if not lacking else f"this machine lacks {len(lacking)} of what it needs"
     )
@@ -66,53 +68,68 @@ def _settings(config: Config) -> Table:
     return table
 
 
-def missing(config: Config) -> list[str]:
-    """One line for each thing that the run needs and this machine does not have."""
-    found = [*_missing_policy(config), *_missing_scorers(config), *_missing_pool(config)]
-    from render.browser import missing_parts
+@dataclass(frozen=True)
+class Missing:
+    """One thing that the run needs and this machine lacks. fetched: the run itself downloads it."""
 
-    return [*found, *missing_parts(config.render)]
+    text: str
+    fetched: bool = False
 
 
-def _missing_policy(config: Config) -> list[str]:
+def missing(config: Config) -> list[Missing]:
+    """What the run needs and this machine does not have, one line each."""
+    return [*_missing_policy(config), *_missing_scorers(config), *_missing_pool(config), *_missing_studio(config)]
+
+
+def refuse_missing(config: Config) -> None:
+    """SetupError in one line when something is missing that the run cannot fetch by itself."""
+    lacking = [part.text for part in missing(config) if not part.fetched]
+    if lacking:
+        raise SetupError("; ".join(lacking))
+
+
+def _missing_policy(config: Config) -> list[Missing]:
     settings, found = config.policy, []
     if settings.device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
-            found.append('a GPU: [policy] device is "cuda" and torch sees none')
-    if (
-        settings.model != "small"
-        and not Path(settings.model).exists()
-        and not _cached(settings.model, settings.revision)
-    ):
-        found.append(f"policy weights: {settings.model} is not in the local Hub cache; the run would download it")
+            found.append(Missing('a GPU: [policy] device is "cuda" and torch sees none'))
+    local = settings.model == "small" or Path(settings.model).exists()
+    if not local and not _cached(settings.model, settings.revision):
+        text = f"policy weights: {settings.model} is not in the local Hub cache; the run downloads it"
+        found.append(Missing(text, fetched=True))
     return found
 
 
-def _missing_scorers(config: Config) -> list[str]:
+def _missing_scorers(config: Config) -> list[Missing]:
+    stand_in = "this version holds only the stand-in"
     found = []
-    weights = config.reward.weights
-    if config.reward.preference == "hpsv3" and weights.preference > 0:
-        found.append('preference scorer HPSv3: this version holds only the stand-in ([reward] preference = "stand_in")')
-    if config.reward.judge == "vlm" and weights.judge > 0:
-        found.append(
-            'judge by a vision-language model: this version holds only the stand-in ([reward] judge = "stand_in")'
-        )
+    if config.reward.preference == "hpsv3":
+        found.append(Missing(f'preference scorer HPSv3: {stand_in} ([reward] preference = "stand_in")'))
+    if config.reward.judge == "vlm":
+        found.append(Missing(f'judge by a vision-language model: {stand_in} ([reward] judge = "stand_in")'))
     return found
 
 
-def _missing_pool(config: Config) -> list[str]:
+def _missing_pool(config: Config) -> list[Missing]:
     pool = config.pool
-    if pool.source == "embedded":
-        return [] if (EMBEDDED / "metadata.jsonl").exists() else [f"embedded pool: {EMBEDDED} holds no metadata.jsonl"]
-    if Path(pool.source).is_dir():
+    if pool.source == "embedded" or Path(pool.source).is_dir():
         return []
     if _cached(pool.source, pool.revision, "dataset", "metadata.jsonl"):
         return []
-    return [
-        f"pool: {pool.source} at {pool.revision or 'no revision'} is not in the local Hub cache; the run downloads it"
-    ]
+    where = f"{pool.source} at {pool.revision or 'no revision'}"
+    return [Missing(f"pool: {where} is not in the local Hub cache; the run downloads it", fetched=True)]
+
+
+def _missing_studio(config: Config) -> list[Missing]:
+    found = []
+    for look in (find_browser, find_driver):
+        try:
+            look(config.render)
+        except SetupError as error:
+            found.append(Missing(f"studio: {error}"))
+    return found
 
 
 def _cached(repository: str, revision: str, kind: str = "model", file: str = "config.json") -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 import tomli_w
 
+from grpo.small import WarmStartSettings
 from render.errors import ConfigError
 from render.settings import RenderSettings, setting
 from reward.settings import PoolSettings, RewardSettings
@@ -59,13 +60,6 @@ class PolicySettings:
         "auto", doc="auto = bfloat16 on a GPU, float32 on a CPU", choices=("auto", "float32", "bfloat16")
     )
     threads: int = setting(1, doc="torch threads while browsers paint on the same cores", ge=1, le=256)
-
-
-@dataclass(frozen=True)
-class WarmStartSettings:
-    """Table [warm_start]."""
-
-    steps: int = setting(160, doc="supervised steps", ge=1)
 
 
 @dataclass(frozen=True)

@@ -121,11 +121,11 @@ def draw_decisions(rng: numpy.random.Generator) -> Decisions:
         centre=(one_of(PLACES), one_of(PLACES)),
         petals=one_of((4, 5, 6, 7)),
         layers=one_of((1, 2)),
-        reach=one_of((110, 140, 170, 200, 230, 260)),
-        spread=one_of((14, 20, 26, 32, 38, 44, 50)),
+        reach=one_of((120, 145, 170, 195, 220)),
+        spread=one_of((20, 26, 32, 38, 44, 50)),
         tilt=one_of((0, 20, 54, 75, 90)),
-        opacity=one_of((120, 145, 170, 195, 220, 245)),
-        bleed=one_of((0.02, 0.08, 0.15, 0.22, 0.28, 0.35)),
+        opacity=one_of((140, 160, 180, 200, 220, 240)),
+        bleed=one_of((0.02, 0.06, 0.12, 0.18, 0.24, 0.3)),
         grain=one_of((0, 0.1, 0.2, 0.3, 0.4, 0.55)),
         profile=one_of(tuple(PROFILES)),
         layering=one_of(LAYERINGS),
@@ -178,7 +178,7 @@ def write_sketch(decisions: Decisions) -> str:
         _SPLASHES[decisions.splashes],
         "}",
     ]
-    return "\n".join(part for part in parts if part) + "\n"
+    return "\n".join(part for part in parts if part)
 
 
 _SETUP = """

@@ -267,13 +267,13 @@ def stop_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def lora_targets(model: nn.Module, targets: tuple[str, ...] | str) -> list[str]:
+def lora_targets(model: Any, targets: tuple[str, ...] | str) -> list[str]:
     """Full names of the layers to adapt. "all-linear": every nn.Linear but the head and the vision part (routed experts
     and routers are parameters, not layers, and stay frozen). A list matches the last part of a layer's name.
 
     Raises ConfigError for a name that matches no linear layer.
     """
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    head = model.get_output_embeddings()
     linear = [
         name
         for name, module in model.named_modules()
@@ -290,7 +290,7 @@ def lora_targets(model: nn.Module, targets: tuple[str, ...] | str) -> list[str]:
     return [name for name in linear if name.split(".")[-1] in targets]
 
 
-def add_adapter(model: nn.Module, settings: LoraSettings) -> tuple[Any, tuple[str, ...]]:
+def add_adapter(model: Any, settings: LoraSettings) -> tuple[Any, tuple[str, ...]]:
     """Wrap the model in a LoRA adapter (Hu et al. 2021) and return it with the names of the adapted layers.
 
     The matrices are drawn under a fixed seed, so that the same config starts from the same adapter.

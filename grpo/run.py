@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from grpo import config as configs
-from grpo.check import print_plan
+from grpo.check import print_plan, refuse_missing
 from grpo.config import Config
 from grpo.journal import Journal, latest_folder, new_folder, read_rows
 from render.errors import ConfigError, FarmError, UserError
@@ -90,6 +90,7 @@ def train(config: Config, path: str, resume: str | None, console: Console) -> in
     started = time.monotonic()
     stop = Stop(console)
     folder, resuming = run_folder(config, path, resume, console)
+    refuse_missing(config)
     with Farm(config.render) as farm:
         console.print(f"render farm: {describe(farm.info)}", markup=False)
         return _train(config, folder, resuming, farm, stop, console, started)

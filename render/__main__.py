@@ -138,12 +138,17 @@ def paint(arguments: argparse.Namespace) -> int:
     sources = [read_sketch(name) for name in arguments.sketches]
     outcomes: set[Outcome] = set()
     console = Console(stderr=True)
-    # While the bar lives, lines go above it through its console: only right when both are the same terminal.
-    live = {"transient": True, "disable": not console.is_terminal, "redirect_stdout": sys.stdout.isatty()}
     columns = (TextColumn("painting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         Farm(settings_of(arguments, len(sources))) as farm,
-        Progress(*columns, console=console, **live) as progress,
+        Progress(
+            *columns,
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+            # Lines printed while the bar lives go through its console: only right when both are the same terminal.
+            redirect_stdout=sys.stdout.isatty(),
+        ) as progress,
     ):
         bar = progress.add_task("painting", total=len(sources))
         places: dict[Future[Painting], tuple[str, Path]] = {}

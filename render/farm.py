@@ -16,9 +16,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -83,6 +85,7 @@ class _Seat:
     connection: Connection | None = None
     identity: frozenset[Identity] = frozenset()
     browser: frozenset[Identity] = frozenset()
+    folder: str = ""
     order: _Order | None = None
     failures: int = 0
     fresh: bool = False
@@ -202,6 +205,7 @@ class Farm:
 
     def _start(self, seat: _Seat) -> None:
         ours, theirs = Pipe()
+        seat.folder = tempfile.mkdtemp(prefix="render-farm-")
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         with theirs:
             seat.process = subprocess.Popen(
@@ -209,7 +213,7 @@ class Farm:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": path},
+                env=os.environ | {"PYTHONPATH": path, "TMPDIR": seat.folder},
                 start_new_session=True,
             )
         seat.connection, seat.identity, seat.browser = ours, identify([seat.process.pid]), frozenset()
@@ -280,7 +284,7 @@ class Farm:
                 seat.state, seat.since = "starting", now
                 assert order is not None
                 if painting is not None:
-                    self._finish(order, painting, seat.index, cpu_s)
+                    self._finish(order, painting, seat.index, len(order.faults) + 1, cpu_s)
                 else:
                     assert fault is not None
                     self._fail(order, fault, seat.index, cpu_s)
@@ -313,6 +317,7 @@ class Farm:
         kill_all(seat.identity | seat.browser)
         # SIGKILL has been sent: this only collects the process.
         seat.process.wait()
+        shutil.rmtree(seat.folder, ignore_errors=True)
         seat.process, seat.connection = None, None
         seat.identity = seat.browser = frozenset()
         seat.state, seat.since = "down", time.monotonic() + (0.5 * 2**seat.failures if seat.failures else 0.0)
@@ -349,12 +354,11 @@ class Farm:
             order.avoid = worker
             self._requeue(order)
         else:
-            self._finish(order, replace(verdict(order.faults), attempt=len(order.faults)), worker, cpu_s)
+            self._finish(order, verdict(order.faults), worker, len(order.faults), cpu_s)
 
-    def _finish(self, order: _Order, painting: Painting, worker: int, cpu_s: float) -> None:
+    def _finish(self, order: _Order, painting: Painting, worker: int, attempt: int, cpu_s: float) -> None:
         timings = {"cpu": cpu_s, **painting.timings}
         timings |= {"queue": order.waited, "total": time.monotonic() - order.submitted}
-        attempt = painting.attempt or len(order.faults) + 1
         self.counters[painting.outcome.value] += 1
         order.future.set_result(replace(painting, timings=timings, worker=worker, attempt=attempt))
 
@@ -380,8 +384,8 @@ class Farm:
             unpainted = Painting(Outcome.UNSCORED, "browser_died", str(self._failure))
         for order in waiting:
             if order.faults or order.future.set_running_or_notify_cancel():
-                self._finish(order, unpainted, -1, 0.0)
+                self._finish(order, unpainted, -1, len(order.faults), 0.0)
         for seat in self._seats:
             if seat.order is not None:
-                self._finish(seat.order, unpainted, seat.index, 0.0)
+                self._finish(seat.order, unpainted, seat.index, len(seat.order.faults) + 1, 0.0)
         self._opened.set()

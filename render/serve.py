@@ -119,6 +119,7 @@ class StudioServer:
             (
                 "default-src 'none'",
                 f"script-src 'nonce-{nonce}' {self.origin}/sketch.js",
+                "style-src 'unsafe-inline'",
                 "base-uri 'none'",
                 "form-action 'none'",
                 "frame-ancestors 'none'",
@@ -135,7 +136,7 @@ class StudioServer:
         cannot close the wrapper's.
         """
         names = ",".join(self._page_settings["parameters"])
-        head = f'with(studio.scope)studio.run((function({names}){{return function(){{"use strict";'
+        head = f'studio.run(function(){{with(this)return function({names}){{return function(){{"use strict";'
         hooks = ",".join(f'{name}:typeof {name}==="function"?{name}:void 0' for name in ("setup", "draw"))
-        tail = f"\n;return{{{hooks}}}}}}}))"
+        tail = f"\n;return{{{hooks}}}}}}}}})"
         return (head + self._sketch + tail).encode()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -24,8 +25,10 @@ import time
 import traceback
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from render.devtools import page_answers
 from render.errors import SetupError
 from render.painting import Outcome, Painting
 from render.processes import Identity, die_with_parent, identify, kernel_kills
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from render.browser import Browser
 
 TICK_S = 0.2
+PING_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,12 @@ class _Watch:
 
 @dataclass
 class Worker:
-    """The worker's state; `run` never returns."""
+    """The worker's state; `run` never returns. folder: where its temporary files are (TMPDIR), removed at the end."""
 
     connection: Connection
     settings: RenderSettings
     index: int
+    folder: Path
     _jobs: queue.SimpleQueue[Job] = field(default_factory=queue.SimpleQueue)
     _sending: threading.Lock = field(default_factory=threading.Lock)
     _watching: threading.Lock = field(default_factory=threading.Lock)
@@ -172,7 +177,8 @@ class Worker:
             self._watch = None
         self._paintings += 1
         if painting is not None and painting.outcome is Outcome.UNSCORED:
-            painting, fault = None, Fault(painting.reason, painting.detail)
+            fault = Fault(painting.reason, painting.detail)
+            painting = None
         if painting is not None:
             watch.now_cpu_s = max(watch.now_cpu_s, self._usage()[0] - watch.cpu_s)
         else:
@@ -230,9 +236,16 @@ class Worker:
         elif watch.now_cpu_s > settings.cpu_budget_s:
             watch.fault = Fault("too_slow", f"used {watch.now_cpu_s:.1f} of {settings.cpu_budget_s:g} CPU seconds")
         elif seconds > settings.deadline_s:
-            watch.fault = self._overdue(watch, seconds)
+            watch.fault = self._overdue(seconds)
         if watch.fault is not None:
             self._browser.kill()
+
+    def _overdue(self, seconds: float) -> Fault:
+        """The deadline has passed below the CPU budget: the sketch waits for nothing, or the machine is too slow."""
+        assert self._browser is not None
+        if page_answers(self._browser.pids(), PING_S):
+            return Fault("too_slow", f"never finishes: nothing left to do after {seconds:.0f} s, and still not done")
+        return Fault("host_stalled", f"not done after {seconds:.0f} s, and the page does not answer")
 
     def _usage(self) -> tuple[float, float]:
         assert self._browser is not None
@@ -259,6 +272,7 @@ class Worker:
         try:
             if self._browser is not None:
                 self._browser.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
         finally:
             os._exit(0)
 
@@ -274,4 +288,4 @@ def main() -> None:
     connection: Connection = Connection(descriptor)
     with contextlib.suppress(EOFError):
         settings, index = connection.recv()
-        Worker(connection, settings, index).run()
+        Worker(connection, settings, index, Path(os.environ["TMPDIR"])).run()

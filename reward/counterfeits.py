@@ -91,7 +91,6 @@ def _dots(palette: _Palette) -> Array:
     canvas, pitch = palette.ground(), int(palette.generator.integers(22, 64))
     for y in range(pitch // 2, SIDE, pitch):
         for x in range(pitch // 2, SIDE, pitch):
-            canvas = palette.lay(canvas, palette.circle(x, y, 0.35 * pitch)) if pitch > 40 else canvas
             cv2.circle(canvas, (x, y), round(0.3 * pitch), palette.sheets[(x + y) % 3][y, x].tolist(), -1, cv2.LINE_AA)
     return canvas
 
@@ -105,8 +104,8 @@ def _shards(palette: _Palette) -> Array:
 
 
 def _scribble(palette: _Palette) -> Array:
-    canvas, width = palette.ground(), int(palette.generator.integers(2, 16))
-    for _ in range(5 + 60 // width):
+    canvas, width = palette.ground(), int(palette.generator.choice((2, 4, 8, 12, 16, 22)))
+    for _ in range(5 + 50 // width):
         stroke = np.zeros((SIDE, SIDE), np.float32)
         points = palette.generator.uniform(10, SIDE - 10, (5, 2)).astype(np.int32)
         canvas = palette.lay(canvas, cv2.polylines(stroke, [points], False, 1.0, width))

@@ -53,6 +53,7 @@ STATISTICS: dict[str, tuple[str, float]] = {
     "translucency": ("value", 0.12),
     "tone_entropy": ("value", 0.08),
     "softness": ("edge", 0.04),
+    "calm": ("edge", 0.04),
     "spectral_slope": ("edge", 0.2),
     "edge_entropy": ("edge", 0.01),
     "edge_density": ("edge", 0.2),
@@ -90,10 +91,10 @@ UNITS = np.array([unit for _, unit in STATISTICS.values()])
 BLANK_BELOW = 0.005
 NEIGHBOURS = 3
 VARIATIONS = 2
-COUNTERFEITS = 5
-RIDGE = 0.3
+COUNTERFEITS = 6
+RIDGE = 0.1
 TOLERANCE = 2.0
-DOUBT = 0.2
+DOUBT = 0.4
 POWER = -1.0
 LIFT = 0.35
 STEEPNESS = 2.0
@@ -202,7 +203,7 @@ class PreferenceStandIn:
         z = self.study.space.z(statistics(png))
         surprise = np.log1p((z / TOLERANCE) ** 2)
         groups = {group: float(np.exp(-surprise[members].mean())) for group, members in MEMBERS.items()}
-        groups["form"] = sigmoid((self.study.genuine(z) - DOUBT) / DOUBT)
+        groups["form"] = sigmoid((self.study.genuine(z) - DOUBT) / 0.12)
         usual = float(np.mean([credit**POWER for credit in groups.values()]) ** (1.0 / POWER))
         along = float(np.clip(z, -3, 3) @ self.direction)
         lean = (along - self.okay_end) / (self.love_end - self.okay_end)

@@ -50,6 +50,7 @@
   });
   window.addEventListener("unhandledrejection", (event) => fail(event.reason));
   window.addEventListener("securitypolicyviolation", (event) => {
+    if (!ran) return;
     const detail = `${event.effectiveDirective} ${event.blockedURI} reaches outside the studio`;
     studio.refusal ??= { reason: "outside_access", detail, line: event.lineNumber || null };
   });
@@ -93,11 +94,10 @@
       document.head.append(script);
     });
 
-  studio.run = (factory) => {
+  studio.run = (scoped) => {
     ran = true;
-    studio.ran = true;
     try {
-      hooks = factory(...studio.parameters)();
+      hooks = scoped.call(studio.scope)(...studio.parameters)();
     } catch (error) {
       fail(error);
     }
@@ -111,6 +111,7 @@
   });
 
   const setup = async () => {
+    studio.freeze();
     await load("/sketch.js");
     if (studio.errors.length === 0 && !studio.refusal) {
       if (!hooks.setup) {

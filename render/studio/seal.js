@@ -293,6 +293,22 @@
     return names;
   };
 
+  // p5 writes on its own classes in its presetup hook, so this waits until the sketch is about to run.
+  const freezeEverything = (values, P5) => {
+    for (const owner of [P5.Vector, P5.Color]) {
+      Object.freeze(owner);
+      Object.freeze(owner.prototype);
+    }
+    const iterators = [[][Symbol.iterator](), new Map().entries(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)];
+    const hidden = [async () => {}, function* () {}, (function* () {})(), async function* () {}, (async function* () {})(), ...iterators];
+    for (const owner of [Object, Error, TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError, AggregateError]) {
+      allowOverrides(owner.prototype);
+    }
+    const roots = api.javascript.map((name) => values[name]);
+    freezeAll([...roots, ...hidden.map(Object.getPrototypeOf)]);
+    for (const value of Object.values(values)) if (typeof value === "function" && value !== values.p5) Object.freeze(value);
+  };
+
   studio.seal = (p, P5, brush, source) => {
     const values = { ...builtIns(), ...p5Functions(p), brush: sealedBrush(brush), p5: p5StandIn(P5) };
     for (const name of api.p5.constants) values[name] = p[name];
@@ -329,17 +345,6 @@
       },
     });
 
-    for (const owner of [P5.Vector, P5.Color]) {
-      Object.freeze(owner);
-      Object.freeze(owner.prototype);
-    }
-    const iterators = [[][Symbol.iterator](), new Map().entries(), new Set().values(), ""[Symbol.iterator](), "".matchAll(/a/g)];
-    const hidden = [async () => {}, function* () {}, (function* () {})(), async function* () {}, (async function* () {})(), ...iterators];
-    for (const owner of [Object, Error, TypeError, RangeError, ReferenceError, SyntaxError, EvalError, URIError, AggregateError]) {
-      allowOverrides(owner.prototype);
-    }
-    const roots = api.javascript.map((name) => values[name]);
-    freezeAll([...roots, ...hidden.map(Object.getPrototypeOf)]);
-    for (const value of Object.values(values)) if (typeof value === "function" && value !== values.p5) Object.freeze(value);
+    studio.freeze = () => freezeEverything(values, P5);
   };
 })();

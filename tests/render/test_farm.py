@@ -55,17 +55,18 @@ def command_line(identity: Identity) -> str:
         return ""
 
 
-def members(farm: Farm, part: str) -> list[Identity]:
-    """The farm's processes of one kind, told by their command lines; only processes that the farm reported itself."""
+def members(farm: Farm, part: str) -> list[int]:
+    """Pids of the farm's processes of one kind, told by their command lines; only what the farm itself reported."""
     kinds = {
         "worker": lambda line: "render.worker" in line,
-        "guardian": lambda line: "guardian.py" in line,
-        "driver": lambda line: "chromedriver" in line and "guardian.py" not in line,
+        "driver": lambda line: "chromedriver" in line,
         "browser": lambda line: "--user-data-dir" in line and "--type=" not in line,
         "renderer": lambda line: "--type=renderer" in line,
         "gpu": lambda line: "--type=gpu-process" in line,
     }
-    return [identity for identity in alive(farm.processes()) if kinds[part](command_line(identity))]
+    if part == "guardian":
+        return [psutil.Process(pid).ppid() for pid in members(farm, "driver")]
+    return [identity.pid for identity in alive(farm.processes()) if kinds[part](command_line(identity))]
 
 
 def wait_until(holds: object, seconds: float = 30.0) -> None:
@@ -172,9 +173,9 @@ def test_a_frozen_browser_is_the_machines_fault() -> None:
     with Farm(replace(SMALL, workers=1, deadline_s=4)) as farm:
         future = farm.submit(LONG)
         while not future.done():
-            for identity in members(farm, "renderer"):
+            for pid in members(farm, "renderer"):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(identity.pid, signal.SIGSTOP)
+                    os.kill(pid, signal.SIGSTOP)
             time.sleep(0.02)
         painting = future.result()
         assert (painting.outcome, painting.reason) == (Outcome.UNSCORED, "host_stalled")
@@ -193,7 +194,7 @@ def test_what_is_killed_is_replaced_and_its_sketch_painted_right(farm: Farm, lon
     # One of the two: the other attempt may then be made beside it.
     victims = members(farm, part)
     wait_until(lambda: victims or members(farm, part))
-    os.kill((victims or members(farm, part))[0].pid, signal.SIGKILL)
+    os.kill((victims or members(farm, part))[0], signal.SIGKILL)
     paintings = [future.result(120) for future in futures]
     assert [painting.png == long_picture for painting in paintings] == [True, True], paintings
     assert sorted(painting.attempt for painting in paintings) == [1, 2]
@@ -207,7 +208,7 @@ def test_a_sketch_that_loses_its_worker_twice_is_unscored(clean: list[bytes]) ->
             wait_until(
                 lambda attempt=attempt: farm._seats[0].state == "busy" and farm.counters["retries"] == attempt - 1
             )
-            os.kill(members(farm, "worker")[0].pid, signal.SIGKILL)
+            os.kill(members(farm, "worker")[0], signal.SIGKILL)
         painting = future.result(120)
         assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.UNSCORED, "browser_died", 2)
         assert farm.submit(GOOD[0]).result(120).png == clean[0]

@@ -150,7 +150,8 @@ SKETCHES = {
     "brush: single circle": _SKETCH
     % (
         "#fbf6ea",
-        'brush.fill("#ee7864", 200); brush.fillBleed(0.2, "out"); brush.fillTexture(0.4, 0.4); brush.circle(300, 300, 170);',
+        """brush.fillBleed(0.2, "out"); brush.fillTexture(0.4, 0.4);
+  brush.fill("#ee7864", 200); brush.circle(300, 300, 170);""",
     ),
     "brush: circle in circle": _SKETCH
     % (

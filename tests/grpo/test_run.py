@@ -1,0 +1,210 @@
+"""The command line: mistakes in one line, plans without training, and a real run that dies and comes back the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from grpo.checkpoint import latest
+from grpo.journal import read_rows
+from grpo.run import main
+
+ROOT = Path(__file__).parents[2]
+LAPTOP = ROOT / "configs" / "laptop.toml"
+# As small as a real run can be: real Chromium, the real small policy with a warm start of a few steps.
+SMALL = {
+    "run.steps": 4,
+    "warm_start.steps": 30,
+    "sample.group_size": 3,
+    "sample.max_completion_length": 260,
+    "render.workers": 1,
+}
+
+
+def command(folder: Path, *extra: str, **settings: object) -> list[str]:
+    values = {**SMALL, "run.folder": folder, **{key.replace("__", "."): value for key, value in settings.items()}}
+    sets = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    return [sys.executable, "-m", "grpo.run", str(LAPTOP), *sets, *extra]
+
+
+def run_until(line: list[str], ready: Callable[[], bool], number: int, seconds: float = 240) -> int:
+    """Start a run, send it a signal once `ready`, wait for its end."""
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + seconds
+    while not ready():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end, "the run never came so far"
+        time.sleep(0.02)
+    process.send_signal(number)
+    return process.wait(60)
+
+
+def complete(line: list[str]) -> str:
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def essence(folder: Path) -> tuple[list, list]:
+    """What must be equal in two runs: all but times, and which worker painted."""
+    metrics = [
+        {key: value for key, value in row.items() if "time" not in key} for row in read_rows(folder / "metrics.jsonl")
+    ]
+    rollouts = []
+    for row in read_rows(folder / "rollouts.jsonl"):
+        del row["timings"]
+        for key in ("timings", "worker", "attempt"):
+            (row["painting"] or {}).pop(key, None)
+        rollouts.append(row)
+    return metrics, rollouts
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    path = latest(folder / "checkpoints")
+    assert path is not None
+    return {file.name: file.read_bytes() for file in path.rglob("*.safetensors")}
+
+
+def browsers_of(marker: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        if (process.info["environ"] or {}).get("RUN_MARKER") == marker:
+            found.append(process.pid)
+    return found
+
+
+def steps_done(folder: Path) -> int:
+    return len(read_rows(folder / "metrics.jsonl"))
+
+
+@pytest.mark.parametrize(("optimizer", "iterations"), [("adamw", 2), ("adamw8bit", 1)])
+def test_killed_at_several_moments_and_resumed_it_is_the_same_run_to_the_bit(
+    optimizer: str, iterations: int, tmp_path: Path
+) -> None:
+    settings = {"train.optimizer": optimizer, "train.num_iterations": iterations}
+    complete(command(tmp_path / "whole", **settings))
+    whole = tmp_path / "whole" / "laptop"
+
+    broken = tmp_path / "broken" / "laptop"
+    line = command(tmp_path / "broken", "--resume", **settings)
+    partial = broken / "rollouts.partial.jsonl"
+    # In the middle of the first step; between two steps; in the middle of a later one.
+    assert run_until(line, lambda: len(read_rows(partial)) >= 1, signal.SIGKILL) == -signal.SIGKILL
+    assert run_until(line, lambda: steps_done(broken) >= 2, signal.SIGKILL) == -signal.SIGKILL
+    assert run_until(line, lambda: steps_done(broken) == 3 and len(read_rows(partial)) >= 1, signal.SIGKILL) < 0
+    assert "after step" in complete(line)
+
+    assert essence(broken) == essence(whole)
+    assert weights(broken) == weights(whole)
+    assert (broken / "metrics.csv").read_text().count("\n") == SMALL["run.steps"] + 1
+
+
+def test_a_run_stops_after_its_step_when_asked_and_leaves_no_process(tmp_path: Path) -> None:
+    marker = f"{os.getpid()}-{time.time()}"
+    os.environ["RUN_MARKER"] = marker
+    try:
+        folder = tmp_path / "laptop"
+        line = command(tmp_path)
+        ready = lambda: len(read_rows(folder / "rollouts.partial.jsonl")) >= 1  # noqa: E731
+        assert run_until(line, ready, signal.SIGINT) == 130
+        assert steps_done(folder) == 1
+        assert latest(folder / "checkpoints").name == "step_0001"
+        assert not (folder / "rollouts.partial.jsonl").exists()
+        end = time.monotonic() + 5
+        while browsers_of(marker) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert browsers_of(marker) == []
+    finally:
+        del os.environ["RUN_MARKER"]
+
+
+def test_a_finished_run_has_everything_and_its_last_line_is_for_machines(tmp_path: Path) -> None:
+    output = complete(command(tmp_path, **{"run.steps": 2, "sample.group_size": 4}))
+    folder = tmp_path / "laptop"
+    fields = dict(field.split("=") for field in output.strip().splitlines()[-1].split(" "))
+    assert list(fields) == [
+        "steps", "reward_first", "reward_last", "gain", "scored", "rejected", "unscored", "seconds", "run",
+    ]  # fmt: skip
+    assert (fields["steps"], fields["run"], fields["unscored"]) == ("2", str(folder), "0")
+    assert int(fields["scored"]) + int(fields["rejected"]) == 8
+    assert "(stand-in)" in output
+    assert "on-policy" in output
+    rollouts = read_rows(folder / "rollouts.jsonl")
+    for row in rollouts:
+        name = f"step_{row['step']:04d}_{row['index']:02d}"
+        assert (folder / "sketches" / f"{name}.js").exists() == row["sketch"]
+        if row["outcome"] == "scored":
+            assert (folder / "paintings" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            assert row["painting"]["shapes"] > 0
+    assert sorted(path.name for path in (folder / "sheets").iterdir()) == ["step_0001.png", "step_0002.png"]
+    means = [row["reward"] for row in read_rows(folder / "metrics.jsonl")]
+    for step, mean in enumerate(means, 1):
+        rewards = [row["reward"] for row in rollouts if row["step"] == step and row["reward"] is not None]
+        assert mean == pytest.approx(sum(rewards) / len(rewards))
+        for row in rollouts:
+            if row["step"] == step and row["reward"] is not None:
+                assert row["advantage"] == pytest.approx(row["reward"] - mean)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([str(ROOT / "configs" / "lapptop.toml")], "there is no such config file"),
+        ([str(LAPTOP), "--set", "run.stepss=3"], "[run] stepss is not a setting; did you mean steps?"),
+        ([str(LAPTOP), "--set", "policy.device=cuda"], 'device is "cuda"'),
+        ([str(LAPTOP), "--resume", "nowhere/at/all"], "not a run folder"),
+    ],
+)
+def test_a_mistake_ends_in_one_line_and_no_traceback(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_resuming_with_other_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from grpo import config as configs
+
+    folder = tmp_path / "laptop"
+    folder.mkdir()
+    (folder / "config.toml").write_text(configs.dump(configs.load(LAPTOP)))
+    line = [str(LAPTOP), "--set", f"run.folder={tmp_path}", "--set", "train.learning_rate=0.5", "--resume"]
+    assert main(line) == 2
+    assert "train.learning_rate is 0.5 now and was" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["laptop", "judge_led", "hps_led", "hps_only"])
+def test_check_prints_the_plan_and_what_is_missing_and_starts_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "configs" / f"{name}.toml"
+    assert main([str(path), "--check", "--set", f"run.folder={tmp_path / 'runs'}"]) == 0
+    output = capsys.readouterr().out
+    missing = [line for line in output.splitlines() if line.startswith("missing: ")]
+    assert "the config is valid" in output
+    assert not (tmp_path / "runs").exists()
+    if name == "laptop":
+        assert missing == []
+    else:
+        for part in ("policy weights: Qwen/Qwen3.5-35B-A3B", "HPSv3", "HuggingEnvs/watercolour-reference-pool"):
+            assert any(part in line for line in missing), part
+
+
+def test_the_resolved_config_in_the_run_folder_is_json_free_toml_that_loads_again(tmp_path: Path) -> None:
+    from grpo import config as configs
+
+    config = configs.load(LAPTOP, ["run.steps=7"])
+    (tmp_path / "config.toml").write_text(configs.dump(config))
+    assert configs.load(tmp_path / "config.toml") == config
+    json.dumps(configs.flatten(config))

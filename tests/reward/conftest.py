@@ -1,0 +1,80 @@
+"""Fixtures of the reward tests: a browser that starts only when something must be painted, and the painted pools.
+
+Everything painted here goes through the pool's own cache, so a second run paints nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import hacks
+
+from render.browser import Browser
+from render.painting import Painting
+from render.settings import RenderSettings
+from reward.local import Study
+from reward.pool import Pool, load_pool, studio_fingerprint
+from reward.settings import PoolSettings
+
+CACHE = Path(__file__).parents[2] / ".cache" / "pool"
+RASTERIZER = "llvmpipe"
+
+
+@pytest.fixture(scope="session")
+def paint() -> Iterator[Callable[[str, int], Painting]]:
+    with contextlib.ExitStack() as stack:
+        started: list[Browser] = []
+
+        def paint(source: str, seed: int) -> Painting:
+            if not started:
+                browser = Browser(RenderSettings(rasterizer=RASTERIZER))
+                stack.callback(browser.kill)
+                browser.start()
+                started.append(browser)
+            return started[0].paint(source, seed)
+
+        yield paint
+
+
+@pytest.fixture(scope="session")
+def gallery(paint, tmp_path_factory) -> Callable[[dict[str, str]], dict[str, bytes]]:
+    """Sketches by name -> PNG by name, painted once and cached."""
+
+    def gallery(sketches: dict[str, str]) -> dict[str, bytes]:
+        folder = tmp_path_factory.mktemp("gallery")
+        lines = []
+        for index, (name, source) in enumerate(sketches.items()):
+            (folder / f"{index}.js").write_text(source, encoding="utf-8")
+            tier = "love" if index % 2 else "okay"
+            lines.append(json.dumps({"tier": tier, "source_file": f"{index}.js", "title": name}))
+        (folder / "metadata.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        settings = PoolSettings(source=str(folder), references=2)
+        painted = load_pool(settings, paint, fingerprint=studio_fingerprint(RASTERIZER), cache=CACHE)
+        return {reference.meta["title"]: reference.png for reference in painted.references}
+
+    return gallery
+
+
+@pytest.fixture(scope="session")
+def pool(paint) -> Pool:
+    """The embedded pool, painted."""
+    return load_pool(PoolSettings(), paint, fingerprint=studio_fingerprint(RASTERIZER), cache=CACHE)
+
+
+@pytest.fixture(scope="session")
+def study(pool) -> Study:
+    return Study(pool)
+
+
+@pytest.fixture(scope="session")
+def hacked(pool, gallery) -> dict[str, bytes]:
+    """PNG of every hacked canvas by name."""
+    return hacks.canvases(pool.tier("love")[0].png) | gallery(hacks.SKETCHES)
