@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +13,11 @@ import torch
 from rich.progress import Progress
 from transformers.utils import logging as transformers_logging
 
+from grpo import small
 from grpo.config import Config
 from grpo.policy import Policy, load_pretrained, resolve_device
 from grpo.prompt import messages
-from grpo.small import WarmStartProgress, warm_start
+from grpo.small import WarmStartProgress
 from render.farm import Farm
 from reward.pool import Pool, load_pool, studio_fingerprint
 
@@ -42,10 +47,31 @@ def build_pool(config: Config, farm: Farm, progress: Progress) -> Pool:
     return pool
 
 
-def build_policy(config: Config, folder: Path, progress: Progress) -> Policy:
-    """The policy with its adapter; the small one is warm-started first, from cache where it was done before."""
+def _small(config: Config, base: Path, on_progress: Callable[[WarmStartProgress], None]) -> tuple[Any, Any]:
+    """The small policy, kept in the run's own folder, so that a run can be resumed and read without the cache."""
+    if (base / "model").exists():
+        return small.load(base)
+    model, tokenizer = small.warm_start(
+        config.warm_start, lambda subject: messages(config.prompt.system, subject), on_progress
+    )
+    part = base.with_name(".base.part")
+    shutil.rmtree(part, ignore_errors=True)
+    small.save(part, model, tokenizer)
+    part.rename(base)
+    return model, tokenizer
+
+
+def quiet_libraries() -> None:
+    """Their notices about deprecations to come and optional kernels would break up the live table."""
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+
+
+def build_policy(config: Config, folder: Path, progress: Progress) -> Policy:
+    """The policy with its adapter; the small one is warm-started first, from cache where it was done before."""
+    quiet_libraries()
     torch.use_deterministic_algorithms(True, warn_only=True)
     if config.policy.model == "small":
         task = progress.add_task("warm start", total=config.warm_start.steps, text="")
@@ -54,10 +80,7 @@ def build_policy(config: Config, folder: Path, progress: Progress) -> Policy:
             text = f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s"
             progress.update(task, completed=done.step, total=done.steps, text=text)
 
-        model: Any
-        model, tokenizer = warm_start(
-            config.warm_start, lambda subject: messages(config.prompt.system, subject), on_progress
-        )
+        model, tokenizer = _small(config, folder / "base", on_progress)
         progress.update(task, completed=config.warm_start.steps)
         model = model.to(resolve_device(config.policy.device))
     else:

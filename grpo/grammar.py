@@ -147,7 +147,11 @@ def sample_sketch(rng: numpy.random.Generator) -> str:
 
 
 def write_sketch(decisions: Decisions) -> str:
-    """The p5 + p5.brush source that carries the decisions out."""
+    """The p5 + p5.brush source that carries the decisions out.
+
+    Every helper is defined whether it is called or not: a short warm start does not learn that a call far below needs
+    its definition.
+    """
     outer, middle, inner = decisions.palette
     petal = _PETAL.format(
         step=15 if decisions.profile in ("round", "pointed") else 12, profile=PROFILES[decisions.profile]
@@ -168,7 +172,7 @@ def write_sketch(decisions: Decisions) -> str:
         f"const grain = {decisions.grain};",
         _SETUP,
         petal,
-        "" if decisions.green in ("none", "stem") else _BLADE,
+        _BLADE,
         _DROP,
         _DRAW,
         _GREEN[decisions.green],

@@ -92,7 +92,7 @@ def train(config: Config, path: str, resume: str | None, console: Console) -> in
     folder, resuming = run_folder(config, path, resume, console)
     refuse_missing(config)
     with Farm(config.render) as farm:
-        console.print(f"render farm: {describe(farm.info)}", markup=False)
+        console.print(f"render farm: {describe(farm.info)}", markup=False, highlight=False, soft_wrap=True)
         return _train(config, folder, resuming, farm, stop, console, started)
 
 
@@ -114,7 +114,7 @@ def _train(
         mix = build_mix(config.reward, gate, pool)
         policy = build_policy(config, folder, progress)
     policy.assert_sampling(policy.prompt_ids(messages(config.prompt.system, subject_of(config, 1, 0))), config.sample)
-    console.print(describe_policy(policy), markup=False)
+    console.print(describe_policy(policy), markup=False, highlight=False, soft_wrap=True)
 
     journal = Journal(folder, COLUMNS)
     journal.write("config.toml", configs.dump(config))
@@ -153,9 +153,8 @@ def _train(
             rewards[record["step"]].append(record["reward"])
     table, line = summary(rows, list(rewards.values()), folder, time.monotonic() - started)
     console.print(table)
-    console.print(
-        f"the run is in {folder}: sheets/ to look at, metrics.csv to plot, rollouts.jsonl to read", markup=False
-    )
+    where = f"the run is in {folder}: sheets/ to look at, metrics.csv to plot, rollouts.jsonl to read"
+    console.print(where, markup=False, highlight=False, soft_wrap=True)
     print(line, flush=True)
     return code
 
@@ -197,7 +196,10 @@ def bar(console: Console) -> Progress:
 
 
 def describe(info: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in info.items())
+    """What paints, in a line."""
+    blend = "faster blend program" if info["blend"] == "faster" else f"the library's blend program ({info['warning']})"
+    browsers = f"{info['workers']} browser{'s' if info['workers'] > 1 else ''}"
+    return f"{browsers}, Chromium {info['version']}, {info['rasterizer']}, {blend}"
 
 
 def describe_policy(policy: Any) -> str:

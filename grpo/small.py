@@ -4,13 +4,14 @@
 token; `build_model` makes a Qwen3_5MoeForCausalLM of about a million parameters (gated delta-rule layers, full
 attention every fourth layer, routed and shared experts), so that the trainer meets the same class, cache and LoRA
 surface as with the 35B policy. `warm_start` runs one supervised pass over sketches that `grpo.grammar` samples: cross
-entropy on completion tokens only, AdamW, linear warm-up then cosine. The result is cached by content; an interrupted pass
-resumes from its last partial state. Left out: packing, dropout, a router balancing loss, any choice of other classes.
+entropy on completion tokens only, AdamW, linear warm-up then cosine. The result is cached by content; an interrupted
+pass resumes from its last partial state. Left out: packing, dropout, a router balancing loss, any other model class.
 torch and transformers are imported inside the functions, so that reading settings stays quick.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -18,7 +19,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from grpo import grammar
+from render.errors import ConfigError
 from render.settings import setting
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ PARTIAL_EVERY_S = 20.0
 class WarmStartSettings:
     """Table [warm_start]: the supervised pass that gives the small policy its language."""
 
-    steps: int = setting(160, doc="optimizer steps of the supervised pass", ge=1, le=100_000)
+    steps: int = setting(120, doc="optimizer steps of the supervised pass", ge=1, le=100_000)
     batch_size: int = setting(16, doc="sketches of one optimizer step", ge=1, le=4096)
     learning_rate: float = setting(4e-3, doc="peak learning rate of AdamW", gt=0, le=1)
     seed: int = setting(0, doc="seed of the initial weights and of the sampled sketches", ge=0)
@@ -63,7 +65,7 @@ class WarmStartSettings:
 
 @dataclass(frozen=True)
 class WarmStartProgress:
-    """One step of the supervised pass. loss: mean nats per completion token; tokens_per_s: since the pass began."""
+    """One step of the supervised pass. loss: nats per completion token; tokens_per_s: since it began or resumed."""
 
     step: int
     steps: int
@@ -102,21 +104,29 @@ def build_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast, settings: WarmStartSettings) -> Qwen3_5MoeForCausalLM:
-    """A freshly initialised float32 model for the tokenizer's vocabulary; the global torch RNG is left as it was."""
+    """A freshly initialised float32 model for the tokenizer's vocabulary; the global torch RNG is left as it was.
+
+    Raises ConfigError when hidden_size is not a multiple of 32.
+    """
     import torch
     from transformers import Qwen3_5MoeForCausalLM
     from transformers.models.qwen3_5_moe.configuration_qwen3_5_moe import Qwen3_5MoeTextConfig
 
+    if settings.hidden_size % 32:
+        raise ConfigError(
+            f"[warm_start] hidden_size = {settings.hidden_size}: must be a multiple of 32 (a head's width)"
+        )
     heads = settings.hidden_size // 32
+    groups = heads if heads % 2 else heads // 2
     stop_ids = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     config = Qwen3_5MoeTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=settings.hidden_size,
         num_hidden_layers=settings.layers,
         num_attention_heads=heads,
-        num_key_value_heads=max(1, heads // 2),
+        num_key_value_heads=groups,
         head_dim=32,
-        linear_num_key_heads=max(1, heads // 2),
+        linear_num_key_heads=groups,
         linear_num_value_heads=heads,
         linear_key_head_dim=32,
         linear_value_head_dim=32,
@@ -133,6 +143,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast, settings: WarmStartSettings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = Qwen3_5MoeForCausalLM._from_config(config, dtype=torch.float32)
+    model.set_experts_implementation("grouped_mm")
     model.generation_config.eos_token_id = stop_ids
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
@@ -147,15 +158,21 @@ def warm_start(
     """The small policy and its tokenizer, from the cache or by a supervised pass that then fills the cache.
 
     messages: subject -> chat messages, as the run itself will prompt. The key of the cache is a hash of this file, the
-    grammar, the settings, the prompts and the versions of torch, transformers and tokenizers. An entry is written beside its place
-    and renamed: it is whole or absent. The model comes back in eval mode, float32.
+    grammar, the settings, the prompts and the versions of torch, transformers and tokenizers. An entry is written
+    beside its place and renamed: it is whole or absent. The model comes back in eval mode, float32. With more than one
+    thread OMP_WAIT_POLICY=PASSIVE should be set before torch is imported, or busy cores slow the pass tenfold.
     """
     key = _cache_key(settings, messages)
     entry = Path(cache) / key
-    if not (entry / "complete.json").is_file():
+    if not _is_whole(entry):
         shutil.rmtree(entry, ignore_errors=True)
         _train_into(entry, settings, messages, progress)
-    return _load(entry)
+    return load(entry)
+
+
+def _is_whole(entry: Path) -> bool:
+    """complete.json is written last, so an entry that has it has everything."""
+    return (entry / "complete.json").is_file()
 
 
 def _cache_key(settings: WarmStartSettings, messages: Messages) -> str:
@@ -168,14 +185,37 @@ def _cache_key(settings: WarmStartSettings, messages: Messages) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _load(entry: Path) -> tuple[Qwen3_5MoeForCausalLM, PreTrainedTokenizerFast]:
+def save(folder: Path, model: Any, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Write model/ and tokenizer/ into a folder, from which `load` gives the same to the bit."""
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "tokenizer")
+
+
+def load(entry: Path) -> tuple[Qwen3_5MoeForCausalLM, PreTrainedTokenizerFast]:
+    """Model (eval mode, float32) and tokenizer of a folder that `save` wrote."""
     import torch
     from transformers import PreTrainedTokenizerFast, Qwen3_5MoeForCausalLM
 
-    # The tokenizer has a folder of its own: beside the model's config.json AutoTokenizer would replace its pre-tokenizer.
+    # The tokenizer has a folder of its own: beside the model's config.json AutoTokenizer replaces its pre-tokenizer.
     tokenizer = PreTrainedTokenizerFast.from_pretrained(entry / "tokenizer")
-    model = Qwen3_5MoeForCausalLM.from_pretrained(entry / "model", dtype=torch.float32)
+    with _without_bars():
+        model = Qwen3_5MoeForCausalLM.from_pretrained(entry / "model", dtype=torch.float32)
+    model.set_experts_implementation("grouped_mm")
     return model.eval(), tokenizer
+
+
+@contextlib.contextmanager
+def _without_bars() -> Iterator[None]:
+    """Silences the bars that transformers draws over the caller's console, here for files of a few megabytes."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _train_into(
@@ -200,10 +240,15 @@ def _train_into(
         torch.set_num_threads(threads)
     temporary = entry.with_suffix(f".tmp{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    model.save_pretrained(temporary / "model")
-    tokenizer.save_pretrained(temporary / "tokenizer")
+    with _without_bars():
+        save(temporary, model, tokenizer)
     (temporary / "complete.json").write_text(json.dumps({"steps": settings.steps, "loss": losses[-1]}) + "\n")
-    os.rename(temporary, entry)
+    try:
+        os.rename(temporary, entry)
+    except OSError:
+        shutil.rmtree(temporary)
+        if not _is_whole(entry):  # else another process was quicker and wrote the same
+            raise
     partial.unlink(missing_ok=True)
 
 
@@ -266,15 +311,16 @@ def _fit(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
         tokens += sum(len(ids) for ids, _ in batches[step])
         now = time.monotonic()
         if progress is not None:
             progress(WarmStartProgress(step + 1, settings.steps, losses[-1], tokens / (now - began)))
         if now - saved > PARTIAL_EVERY_S:
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "losses": losses}
-            torch.save(state, partial.with_suffix(".new"))
-            os.replace(partial.with_suffix(".new"), partial)
+            temporary = partial.with_suffix(f".partial{os.getpid()}")
+            torch.save(state, temporary)
+            os.replace(temporary, partial)
             saved = now
     return losses
 

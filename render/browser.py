@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -21,13 +22,13 @@ from typing import Any
 
 import psutil
 import urllib3
+import websocket
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
 from selenium.webdriver.remote.client_config import ClientConfig
 
 from render import chromium
-from render.errors import SetupError
 from render.guardian import descendants
 from render.outcome import judge
 from render.painting import CAUSES, Outcome, Painting
@@ -36,8 +37,12 @@ from render.settings import RenderSettings
 
 START_ATTEMPTS = 4
 START_TIMEOUT_S = 60.0
-FOREVER_S = 24 * 3600.0
-PROBE = "function setup(){createCanvas(64,64,WEBGL)}function draw(){background(250,240,220);brush.fill('#c03030',220);brush.circle(0,0,20)}"
+FOREVER_S = 24 * 3600
+TICKS = float(os.sysconf("SC_CLK_TCK"))
+PROBE = """
+function setup() { createCanvas(64, 64, WEBGL) }
+function draw() { background(250, 240, 220); brush.fill("#c03030", 220); brush.circle(0, 0, 20) }
+"""
 
 
 class BrowserLost(Exception):
@@ -54,7 +59,7 @@ class Browser:
 
     settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
     faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
-    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `blend` ("faster" or "library") and
+    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or "library") and
     `warning` (why the library's blend program is in use; else empty).
     """
 
@@ -65,6 +70,7 @@ class Browser:
         self._faster_blend = faster_blend
         self._lock = threading.Lock()
         self._killed = False
+        self._driver_pid = 0
         self._server: StudioServer | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
@@ -73,7 +79,11 @@ class Browser:
 
     # ---- life ---------------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Start the browser and probe it. Raises SetupError for what is missing, BrowserLost when it does not start."""
+        """Start the browser and probe it. Raises SetupError for what is missing, BrowserLost when it does not start.
+
+        May be called again after `kill`. A `kill` from another thread in the meantime ends the attempt.
+        """
+        self._killed = False
         binary = chromium.find_browser(self.settings)
         driver = chromium.find_driver(self.settings)
         wanted = self.settings.rasterizer
@@ -89,13 +99,14 @@ class Browser:
                     return
                 except BrowserLost as error:
                     troubles[kind] = f"{kind}: {error}"
-                    self.kill()
+                    self._end()
+                    if self._killed:
+                        raise
                     if error.cause == "context_lost":  # no WebGL by this rasterizer: trying again would not help
                         break
         raise BrowserLost("browser_died", "no browser starts: " + "; ".join(troubles.values()))
 
     def _launch(self, binary: Path, driver: Path, rasterizer: str) -> None:
-        self._killed = False
         self._server = StudioServer()
         self._folder = Path(tempfile.mkdtemp(prefix="studio-"))
         log = self._folder / "chromedriver.log"
@@ -134,7 +145,6 @@ class Browser:
             "binary": str(binary),
             "version": self._driver.capabilities.get("browserVersion", ""),
         }
-        self.pids()
 
     def _driver_port(self) -> int:
         """chromedriver picks its own port and prints it; a watchdog ends it if it says nothing."""
@@ -146,13 +156,17 @@ class Browser:
         try:
             for line in guardian.stdout:
                 if b"started successfully on port" in line:
+                    self._driver_pid = next(iter(descendants(guardian.pid)), 0)
                     return int(line.split()[-1].rstrip(b"."))
         finally:
             timer.cancel()
         raise OSError("chromedriver ended before it was ready")
 
     def _probe(self, rasterizer: str) -> None:
-        """Paint a known picture and read the renderer's name: WebGL must work, on the rasterizer that was asked for."""
+        """Read the renderer's name and what is accelerated, and paint a known picture.
+
+        WebGL must work on the rasterizer that was asked for, and 2D canvases must not be drawn by it.
+        """
         with self._losses():
             gl = self._driver.execute_script(
                 "const gl = document.createElement('canvas').getContext('webgl2'); if (!gl) return '';"
@@ -164,6 +178,13 @@ class Browser:
         if rasterizer not in gl.lower():
             raise BrowserLost("context_lost", f"asked for {rasterizer}, WebGL is drawn by {gl}")
         self.info["renderer"] = gl
+        with self._losses():
+            features = chromium.feature_status(self._driver.capabilities["goog:chromeOptions"]["debuggerAddress"])
+        self.info["2d_canvas"] = features.get("2d_canvas", "unknown")
+        if self.info["2d_canvas"].startswith("enabled"):
+            raise BrowserLost(
+                "context_lost", "2D canvases are drawn by an emulated GPU: one painting would take a minute"
+            )
         painting = self.paint(PROBE, 1)
         if painting.outcome is not Outcome.PAINTED or not 0.05 < painting.coverage < 0.9:
             raise BrowserLost("context_lost", f"the probe gave {painting.outcome}: {painting.reason} {painting.detail}")
@@ -171,27 +192,32 @@ class Browser:
     def kill(self) -> None:
         """End the driver and every process of the browser, reap them and remove the profile. From any thread, often."""
         self._killed = True
-        with self._lock:
+        self._end()
+
+    def _end(self) -> None:
+        with self._lock:  # held to the end: whoever comes second returns when nothing is left
             guardian, self._guardian = self._guardian, None
-            folder, self._folder = self._folder, None
-            server, self._server = self._server, None
-        if guardian is not None:
-            self._known |= _with_birth(descendants(guardian.pid))
-            guardian.stdin.close()  # type: ignore[union-attr]  # the guardian kills and reaps on end of file
-            try:
-                guardian.wait(5.0)
-            except subprocess.TimeoutExpired:
-                guardian.kill()
-                guardian.wait()
-            guardian.stdout.close()  # type: ignore[union-attr]
-            for process in _living(self._known):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            self._known = {}
-        if server is not None:
-            server.close()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            if guardian is not None:
+                self._known |= _with_birth(descendants(guardian.pid))
+                assert guardian.stdin is not None
+                assert guardian.stdout is not None
+                guardian.stdin.close()  # the guardian kills and reaps on end of file
+                try:
+                    guardian.wait(5.0)
+                except subprocess.TimeoutExpired:
+                    guardian.kill()
+                    guardian.wait()
+                guardian.stdout.close()
+                for process in _living(self._known):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+                self._known = {}
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
 
     # ---- measures -----------------------------------------------------------------------------------------------
     def pids(self) -> list[int]:
@@ -222,7 +248,7 @@ class Browser:
                 for line in Path(f"/proc/{pid}/status").read_text().splitlines():
                     if line.startswith(("RssAnon:", "RssShmem:")):
                         memory_kb += int(line.split()[1])
-        return ticks / _TICKS, memory_kb / 1024
+        return ticks / TICKS, memory_kb / 1024
 
     # ---- painting -----------------------------------------------------------------------------------------------
     def paint(self, source: str, seed: int) -> Painting:
@@ -253,7 +279,11 @@ class Browser:
             self.info |= {"blend": result["blend"], "warning": result["warning"]}
         cpu_after, _ = self.usage()
         painting = judge(result, png, self.settings, worker=self.index)
-        timings |= {"read": time.monotonic() - reading, "total": time.monotonic() - started, "cpu": cpu_after - cpu_before}
+        timings |= {
+            "read": time.monotonic() - reading,
+            "total": time.monotonic() - started,
+            "cpu": cpu_after - cpu_before,
+        }
         painting.timings.update(timings)
         return painting
 
@@ -280,19 +310,30 @@ class Browser:
         """Turn whatever Selenium raises into BrowserLost, with the cause read from what is still alive."""
         try:
             yield
-        except (WebDriverException, urllib3.exceptions.HTTPError, OSError) as error:
+        except (WebDriverException, websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
             raise BrowserLost(self._cause(error), _line(error)) from error
 
     def _cause(self, error: Exception) -> str:
         text = str(error)
         if self._killed or "tab crashed" in text:
             return "browser_died"
-        names = {_name(pid) for pid in self.pids()}
-        if not any(name.startswith("chromedriver") for name in names):
-            return "driver_died"
-        if isinstance(error, WebDriverException) and ("invalid session" in text or "not reachable" in text):
+        if not isinstance(error, WebDriverException):
+            return "driver_died" if self._driver_ended() else "page_lost"
+        if "invalid session" in text or "not reachable" in text or "disconnected" in text:
             return "browser_died"
         return "page_lost"
+
+    def _driver_ended(self) -> bool:
+        """A broken connection may be seen a moment before the process is gone."""
+        for _ in range(20):
+            try:
+                state = Path(f"/proc/{self._driver_pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+            except OSError:
+                return True
+            if state in b"ZX":
+                return True
+            time.sleep(0.05)
+        return False
 
     def _log_tail(self, log: Path) -> str:
         try:
@@ -302,19 +343,9 @@ class Browser:
         return "chromedriver said: " + (" | ".join(lines[-3:]) or "nothing")
 
 
-_TICKS = float(__import__("os").sysconf("SC_CLK_TCK"))
-
-
 def _line(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0] if text else ''}"
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
 
 
 def _with_birth(pids: list[int]) -> dict[int, float]:

@@ -7,9 +7,13 @@ an emulated GPU one painting takes a minute instead of a second.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import urllib.request
 from pathlib import Path
+
+import websocket
 
 from render.errors import SetupError
 from render.settings import RenderSettings
@@ -96,6 +100,24 @@ def environment(rasterizer: str, home: Path) -> dict[str, str]:
         if MESA_VENDOR.is_file():
             values["__EGL_VENDOR_LIBRARY_FILENAMES"] = str(MESA_VENDOR)
     return values
+
+
+def feature_status(address: str) -> dict[str, str]:
+    """Chromium's own account of what is drawn by a (perhaps emulated) GPU: SystemInfo.getInfo, featureStatus.
+
+    address: host:port of the browser's debugging socket. Raises OSError, ValueError or websocket.WebSocketException
+    when the browser does not answer.
+    """
+    with urllib.request.urlopen(f"http://{address}/json/version", timeout=10) as answer:
+        url = json.load(answer)["webSocketDebuggerUrl"]
+    socket = websocket.create_connection(url, timeout=10, suppress_origin=True)
+    try:
+        socket.send(json.dumps({"id": 1, "method": "SystemInfo.getInfo"}))
+        while (reply := json.loads(socket.recv())).get("id") != 1:
+            pass
+    finally:
+        socket.close()
+    return reply["result"]["gpu"]["featureStatus"]
 
 
 def _given(text: str, key: str) -> Path:

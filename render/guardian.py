@@ -81,7 +81,7 @@ def main(command: list[str]) -> None:
         while not poll.poll(POLL_MS) and os.getppid() == owner:
             reaped = 1
             while reaped:
-                reaped, status = os.waitpid(-1, os.WNOHANG)
+                reaped = os.waitpid(-1, os.WNOHANG)[0]
                 if reaped == child.pid:
                     return
     except ChildProcessError:

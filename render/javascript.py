@@ -3,7 +3,7 @@
 Tells strings, template literals, regular expressions, comments, numbers, names and punctuators apart; a slash is read
 as a division or as a regular expression by the token before it (after `)` and `}`: by what the bracket belongs to).
 Never raises: whatever is no JavaScript becomes a token of kind `invalid`, and `fault` names the first literal or
-bracket that never closes. Leaves out the grammar, HTML-like comments, and the escape rules inside literals.
+bracket that never closes. Leaves out the grammar, `-->` comments, and the escape rules inside literals.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _PART = r"[$\u200c\u200d]|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]+\}"
 _TOKEN = re.compile(
     rf"""
     (?P<space>[\s\ufeff]++)
-  | (?P<comment>//[^{_END}]*+ | /\*(?:[^*]|\*(?!/))*+(?P<comment_end>\*/)?)
+  | (?P<comment>(?://|<!--)[^{_END}]*+ | /\*(?:[^*]|\*(?!/))*+(?P<comment_end>\*/)?)
   | (?P<name>\#?(?:[^\W\d]|{_PART})(?:\w|{_PART})*+)
   | (?P<number>0[xX][\da-fA-F_]++n? | 0[bB][01_]++n? | 0[oO][0-7_]++n?
       | (?:\d[\d_]*+n | (?:\d[\d_]*+\.?[\d_]*+ | \.\d[\d_]*+)(?:[eE][+-]?\d[\d_]*+)?))
-  | (?P<string>"(?:[^"\\\n\r]|\\(?:\r\n|[\s\S]))*+(?P<double_end>")?
-      | '(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]))*+(?P<single_end>')?)
+  | (?P<string>"(?:[^"\\\n\r]|\\(?:\r\n|[\s\S]|\Z))*+(?P<double_end>")?
+      | '(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]|\Z))*+(?P<single_end>')?)
   | (?P<punctuator>\.\.\.|=>|>>>=|\*\*=|<<=|>>=|>>>|===|!==|&&=|\|\|=|\?\?=|\?\.(?!\d)
       | \*\*|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\?\?|[-+*/%&|^]=|[-+*/%&|^~!<>=?:;,.(){{}}\[\]@])
     """,
     re.VERBOSE,
 )
 _REGEX = re.compile(
-    rf"/(?:[^\\/\[{_END}]|\\[^{_END}]|\[(?:[^\]\\{_END}]|\\[^{_END}])*+(?:\]|(?=[{_END}]|$)))++(?P<end>/\w*+)?"
+    rf"/(?:[^\\/\[{_END}]|\\(?:[^{_END}]|\Z)|\[(?:[^\]\\{_END}]|\\(?:[^{_END}]|\Z))*+(?:\]|(?=[{_END}]|$)))++(?P<end>/\w*+)?"
 )
-_TEMPLATE = re.compile(r"[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*+(?P<end>`|\$\{)?")
+_TEMPLATE = re.compile(r"[`}](?:[^`\\$]|\\(?:[\s\S]|\Z)|\$(?!\{))*+(?P<end>`|\$\{)?")
 _LINE_END = re.compile(r"\r\n|[\n\r\u2028\u2029]")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|\r\n|([\s\S]))")
 
@@ -106,7 +106,7 @@ def _next(source: str, position: int, reader: _Reader) -> tuple[str, int, bool]:
         return "invalid", position + 1, True
     kind = match.lastgroup or "invalid"
     if match["comment"]:
-        return "comment", match.end(), match["comment"].startswith("//") or match["comment_end"] is not None
+        return "comment", match.end(), match["comment_end"] is not None or match["comment"][1] != "*"
     if match["string"]:
         return "string", match.end(), (match["double_end"] or match["single_end"]) is not None
     if character == "/" and not reader.operand:

@@ -56,5 +56,10 @@ def _rejected(
     reason: str, worker: int, result: dict[str, Any], detail: str = "", line: int | None = None, **more: Any
 ) -> Painting:
     return Painting(
-        Outcome.REJECTED, reason=reason, detail=detail or REJECTIONS[reason], line=line, **more, **_common(result, worker)
+        Outcome.REJECTED,
+        reason=reason,
+        detail=detail or REJECTIONS[reason],
+        line=line,
+        **more,
+        **_common(result, worker),
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
 REJECTIONS = {
     "no_sketch": "the reply holds no sketch",
     "truncated": "the sketch stops before its brackets close",

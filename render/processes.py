@@ -55,6 +55,15 @@ def alive(identities: Iterable[Identity]) -> list[Identity]:
     return found
 
 
+def command_line(pid: int) -> bytes:
+    """Arguments of a process, each ended by a zero byte; empty when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def kill_all(identities: Iterable[Identity]) -> None:
     """SIGKILL `identities`, all their descendants and every member of their sessions; never the caller's own session.
 

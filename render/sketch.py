@@ -112,7 +112,7 @@ def _fenced(text: str) -> list[_Block]:
             if "(" in mark["rest"]:  # code on the line of the fence itself
                 known = mark["language"].lower() in _LANGUAGES
                 code = mark["rest"] if known else mark["language"] + mark["rest"]
-                blocks[-1] = _Block(mark["language"] if known else "", [code.rstrip("` ")], number)
+                blocks[-1] = _Block(mark["language"] if known else "", [code.rstrip().removesuffix(fence)], number)
                 fence = "" if code.rstrip().endswith(fence) else fence
         elif fence:
             behind = _CLOSING_BEHIND_CODE.match(line) if fence[0] == "`" else None
@@ -185,6 +185,7 @@ class _Code:
         self.partner: dict[int, int] = {}  # opener -> closer, by index of the token
         self.depth: list[int] = []
         self.names: dict[str, list[int]] = {}
+        self._global: dict[str, bool] = {}
         self.strings = "\n".join(token.value for token in tokens if token.kind in ("string", "template"))
         stack: list[int] = []
         for index, token in enumerate(tokens):
@@ -222,7 +223,9 @@ class _Code:
     def is_global(self, name: str) -> bool:
         """Whether `name` must mean the page's own, because each place where it stands can only be a use of it: no
         declaration, parameter or assignment looks like that."""
-        return all(self._only_uses(index) for index in self.names.get(name, ()))
+        if name not in self._global:
+            self._global[name] = all(self._only_uses(index) for index in self.names.get(name, ()))
+        return self._global[name]
 
     def _only_uses(self, index: int) -> bool:
         after = self.text(index + 1)

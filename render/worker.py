@@ -28,17 +28,22 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from render.devtools import page_answers
+from render.devtools import CrashWatch, page_answers
 from render.errors import SetupError
 from render.painting import Outcome, Painting
-from render.processes import Identity, die_with_parent, identify, kernel_kills
+from render.processes import Identity, alive, command_line, die_with_parent, identify, kernel_kills
 from render.settings import RenderSettings
 
 if TYPE_CHECKING:
     from render.browser import Browser
 
 TICK_S = 0.2
+REPORT_S = 2.0
 PING_S = 3.0
+# A page's process that ends itself after growing met the ceiling of V8's heap (512 MiB, see chromium.py). Samples lag
+# behind a heap that fills in half a second, hence a mark far below the ceiling; a painting grows by 10 to 30 MiB, and
+# one that cannot even do that has no memory left on the machine.
+HEAP_GROWTH_MB = 64
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,16 @@ class _Watch:
     """One attempt under guard: what the browser had used when it began, what it used since, the limit it broke."""
 
     began: float
-    cpu_s: float
-    memory_mb: float
+    cpu_before_s: float
+    memory_before_mb: float
     kernel_kills: int
-    now_cpu_s: float = 0.0
-    peak_mb: float = 0.0
+    cpu_s: float = 0.0
+    growth_mb: float = 0.0
     fault: Fault | None = None
+
+    def note(self, used: tuple[float, float]) -> None:
+        self.cpu_s = max(self.cpu_s, used[0] - self.cpu_before_s)
+        self.growth_mb = max(self.growth_mb, used[1] - self.memory_before_mb)
 
 
 @dataclass
@@ -119,7 +128,10 @@ class Worker:
     _watching: threading.Lock = field(default_factory=threading.Lock)
     _watch: _Watch | None = None
     _browser: Browser | None = None
+    _gpu: frozenset[Identity] = frozenset()
+    _crashes: CrashWatch | None = None
     _paintings: int = 0
+    _used: tuple[float, float] = (0.0, 0.0)
     _known: frozenset[Identity] = frozenset()
 
     def run(self) -> NoReturn:
@@ -133,17 +145,16 @@ class Worker:
         renewed = ""
         while True:
             assert self._browser is not None
-            self._known = identify(self._browser.pids())
             self._send(Ready(self._browser.info, self._known, renewed))
             renewed = ""
             job = self._jobs.get()
-            if job.fresh and self._paintings:
+            if (job.fresh and self._paintings) or not alive(self._gpu):
                 self._renew()
                 renewed = "restarted"
             if not self._attempt(job):
                 self._renew()
                 renewed = "restarted"
-            elif self._paintings >= self.settings.recycle_after or self._usage()[1] > self.settings.recycle_mb:
+            elif self._paintings >= self.settings.recycle_after or self._used[1] > self.settings.recycle_mb:
                 self._renew()
                 renewed = "recycled"
 
@@ -164,12 +175,18 @@ class Worker:
             self._end()
         # A browser that replaces another must paint the same bytes: "auto" is decided once.
         self.settings = replace(self.settings, rasterizer=self._browser.info["rasterizer"])
+        pids = self._browser.pids()
+        self._known = identify(pids)
+        self._gpu = identify(pid for pid in pids if b"--type=gpu-process" in command_line(pid))
+        self._crashes = CrashWatch(pids)
+        self._used = self._browser.usage()
 
     def _attempt(self, job: Job) -> bool:
         """Paint `job` and send the answer; whether the browser can go on."""
         assert self._browser is not None
-        cpu_s, memory_mb = self._usage()
-        watch = _Watch(time.monotonic(), cpu_s, memory_mb, kernel_kills())
+        assert self._crashes is not None
+        self._crashes.ended_itself(0.0)
+        watch = _Watch(time.monotonic(), *self._used, kernel_kills())
         with self._watching:
             self._watch = watch
         painting, fault = self._paint(self._browser, job)
@@ -180,10 +197,11 @@ class Worker:
             fault = Fault(painting.reason, painting.detail)
             painting = None
         if painting is not None:
-            watch.now_cpu_s = max(watch.now_cpu_s, self._usage()[0] - watch.cpu_s)
+            self._used = self._browser.usage()
+            watch.note(self._used)
         else:
             fault = self._explain(watch, fault)
-        self._send(Answer(job.number, painting, fault, watch.now_cpu_s))
+        self._send(Answer(job.number, painting, fault, watch.cpu_s))
         return painting is not None and watch.fault is None
 
     def _paint(self, browser: Browser, job: Job) -> tuple[Painting | None, Fault | None]:
@@ -204,6 +222,9 @@ class Worker:
         assert fault is not None
         if kernel_kills() > watch.kernel_kills:
             return Fault("no_memory", "the kernel ended a process because the machine ran out of memory")
+        assert self._crashes is not None
+        if watch.growth_mb > HEAP_GROWTH_MB and self._crashes.ended_itself(2.0):
+            return Fault("too_big", "the page filled the heap that JavaScript is given")
         return fault
 
     def _guard(self, signals: int) -> NoReturn:
@@ -217,7 +238,7 @@ class Worker:
                 with self._watching:
                     if self._watch is not None and self._watch.fault is None:
                         self._measure(self._watch)
-                if time.monotonic() - reported > 1:
+                if time.monotonic() - reported > REPORT_S:
                     self._report()
                     reported = time.monotonic()
         except (EOFError, OSError):
@@ -227,14 +248,16 @@ class Worker:
         """Note what the sketch under guard has used; end the browser when a limit is broken."""
         assert self._browser is not None
         settings = self.settings
-        cpu_s, memory_mb = self._usage()
-        watch.now_cpu_s = max(watch.now_cpu_s, cpu_s - watch.cpu_s)
-        watch.peak_mb = max(watch.peak_mb, memory_mb)
+        used = self._browser.usage()
+        watch.note(used)
         seconds = time.monotonic() - watch.began
-        if memory_mb > settings.memory_mb:
-            watch.fault = Fault("too_big", f"the browser grew to {memory_mb:.0f} of {settings.memory_mb} MiB")
-        elif watch.now_cpu_s > settings.cpu_budget_s:
-            watch.fault = Fault("too_slow", f"used {watch.now_cpu_s:.1f} of {settings.cpu_budget_s:g} CPU seconds")
+        if used[1] > settings.memory_mb:
+            watch.fault = Fault("too_big", f"the browser grew to {used[1]:.0f} of {settings.memory_mb} MiB")
+        elif watch.cpu_s > settings.cpu_budget_s:
+            watch.fault = Fault("too_slow", f"used {watch.cpu_s:.1f} of {settings.cpu_budget_s:g} CPU seconds")
+        elif not alive(self._gpu):
+            # The browser starts another one, but the canvas is lost and the page may wait for it for ever.
+            watch.fault = Fault("context_lost", "the browser's GPU process ended")
         elif seconds > settings.deadline_s:
             watch.fault = self._overdue(seconds)
         if watch.fault is not None:
@@ -246,10 +269,6 @@ class Worker:
         if page_answers(self._browser.pids(), PING_S):
             return Fault("too_slow", f"never finishes: nothing left to do after {seconds:.0f} s, and still not done")
         return Fault("host_stalled", f"not done after {seconds:.0f} s, and the page does not answer")
-
-    def _usage(self) -> tuple[float, float]:
-        assert self._browser is not None
-        return self._browser.usage()
 
     def _report(self) -> None:
         """Tell the farm which processes it would have to end if this one were killed."""

@@ -31,6 +31,7 @@ class _Palette:
         inside = (depth > PAINT_FROM).astype(np.uint8)
         inside[[0, -1]] = 0
         inside[:, [0, -1]] = 0
+        self.flat = False  # lay flat colour instead of grown paint
         self.sheets: list[Array] = []
         for _ in range(3):
             distance = cv2.distanceTransform(inside, cv2.DIST_L2, 3)
@@ -50,6 +51,8 @@ class _Palette:
     def lay(self, canvas: Array, shape: Array, strength: float = 1.0) -> Array:
         """Lay a random sheet of paint through a stencil (SIDE, SIDE) of 0..1, with an edge of random softness."""
         sheet = self.sheets[int(self.generator.integers(len(self.sheets)))]
+        if self.flat:
+            sheet = sheet[:1, :1]
         stencil = cv2.GaussianBlur(shape.astype(np.float32), (0, 0), float(self.generator.uniform(0.5, 1.6))) * strength
         return np.asarray(canvas + (sheet - canvas) * stencil[..., None], dtype=np.float32)
 
@@ -84,6 +87,16 @@ def _pebble(palette: _Palette) -> Array:
         x, y = palette.generator.uniform(105, 151, 2)
         outline = np.stack([x + radius * np.cos(angle), y + radius * np.sin(angle)], 1)
         canvas = palette.lay(canvas, palette.polygon(outline), palette.generator.uniform(0.6, 1.0))
+    return canvas
+
+
+def _pile(palette: _Palette) -> Array:
+    """Discs heaped about the middle: much pigment, soft overlaps, no plan."""
+    canvas = palette.ground()
+    for _ in range(int(palette.generator.integers(5, 18))):
+        x, y = palette.generator.normal(128, 32, 2)
+        shape = palette.circle(x, y, palette.generator.uniform(14, 50))
+        canvas = palette.lay(canvas, shape, palette.generator.uniform(0.4, 0.9))
     return canvas
 
 
@@ -155,7 +168,7 @@ def _tiles(palette: _Palette) -> Array:
 
 
 def _crop(palette: _Palette) -> Array:
-    size = int(palette.generator.integers(60, 110))
+    size = int(palette.generator.integers(40, 75))
     x, y = palette.generator.integers(30, SIDE - 30 - size, 2)
     return cv2.resize(palette.picture[y : y + size, x : x + size], (SIDE, SIDE)).astype(np.float32)
 
@@ -171,16 +184,20 @@ def _cloud(generator: np.random.Generator, sigma: float) -> Array:
 
 
 KINDS: tuple[Callable[[_Palette], Array], ...] = (
-    _disc, _shards, _nested, _blocks, _pebble, _scribble, _dots, _crop, _blanket, _nested, _tiles, _pebble, _stains,
-    _halves, _shards, _disc, _fog, _scribble, _stripes, _noise,
+    _disc, _shards, _nested, _blocks, _pebble, _scribble, _dots, _crop, _pile, _blanket, _nested, _tiles, _pebble,
+    _stains, _halves, _shards, _scribble, _disc, _fog, _pile, _scribble, _stripes, _noise,
 )  # fmt: skip
 
 
 def counterfeits(picture: Picture, seed: int, count: int) -> list[Picture]:
     """`count` counterfeits of an RGB picture; consecutive seeds go on through the kinds, so that a pool meets all."""
-    palette = _Palette(resized(picture, SIDE), np.random.default_rng([seed, count]))
-    kinds = [KINDS[(seed * count + index) % len(KINDS)] for index in range(count)]
-    return [np.clip(np.rint(kind(palette)), 0, 255).astype(np.uint8) for kind in kinds]
+    generator = np.random.default_rng([seed, count])
+    palette = _Palette(resized(picture, SIDE), generator)
+    made = []
+    for index in range(count):
+        palette.flat = bool(generator.random() < 0.35)
+        made.append(np.clip(np.rint(KINDS[(seed * count + index) % len(KINDS)](palette)), 0, 255).astype(np.uint8))
+    return made
 
 
 def variations(picture: Picture, seed: int, count: int) -> list[Picture]:

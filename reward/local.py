@@ -1,19 +1,23 @@
 """Two stand-ins that need no weights: a preference scorer and a pairwise judge made of painting statistics.
 
 They take the places of HPSv3 and of a vision-language judge on machines that have neither, and say so wherever they
-show. Both learn from the pool alone and know nothing but `reward.features`; neither maximises a raw statistic (noise
-wins every raw statistic), both ask how unusual a painting is among the pool's.
+show. Both learn from the pool alone, through one `Study` of it, and know a picture only by `reward.features`. Neither
+maximises a raw statistic (noise wins every raw statistic): both ask how usual a painting is among the pool's, and a
+critic trained on counterfeits asks whether its pigment has the form of a painting at all.
 
-PreferenceStandIn   z_i = (statistic - pool median) / hypot(1.4826 MAD, unit_i); a statistic within one scale is fully
-                    usual, beyond it the credit falls as a Cauchy curve, so that even a far painting feels a slope;
-                    mean within a group of statistics, geometric mean over the groups (one impossible group spoils the
-                    painting); then a lift along the direction from `okay` to `love`: a linear discriminant with
-                    the covariance shrunk to its diagonal.
-PoolJudgeStandIn    distance to the `love` tier: mean distance to its 3 nearest paintings in the standardised space,
-                    large differences compressed. P(first wins) = d_second^p / (d_first^p + d_second^p), the
-                    Bradley-Terry model with strengths d^-p; asked in both orders, averaged over the references.
+Study              z_i = (statistic - pool median) / hypot(1.4826 MAD, unit_i). The critic tells the pool from its
+                   counterfeits (reward.counterfeits): non-negative ridge regression on the deviations from the
+                   median, plus a comparison of the nearest honest and the nearest forged examples.
+PreferenceStandIn  credit of a group of statistics = exp(-mean log(1 + (z / 2)^2)), the geometric mean of Cauchy
+                   curves, so that even a far painting feels a slope; the critic's credit is a logistic curve;
+                   harmonic mean over the groups (one impossible group spoils the painting); times a lift along the
+                   direction from `okay` to `love`, a linear discriminant with shrunk covariance.
+PoolJudgeStandIn   distance to the `love` tier = root mean square difference from its 3 nearest paintings (z with
+                   large values compressed) plus the critic's doubt. P(first wins) = d_second^k / (d_first^k +
+                   d_second^k), the Bradley-Terry model with strengths d^-k, in both orders, averaged over the
+                   references. The stand-in has no bias for an order, so its two answers always agree.
 
-What they cannot do: see what is depicted. A new kind of beauty that the pool lacks is unusual to them.
+What they cannot do: see what is depicted. A new kind of beauty that the pool lacks is merely unusual to them.
 """
 
 from __future__ import annotations
@@ -39,14 +43,14 @@ Vector = NDArray[np.float64]
 STATISTICS: dict[str, tuple[str, float]] = {
     "paper_light": ("paper", 3.0),
     "paper_chroma": ("paper", 3.0),
-    "chroma": ("pigment", 5.0),
-    "chroma_spread": ("pigment", 3.0),
-    "colourfulness": ("pigment", 10.0),
-    "warm_share": ("pigment", 0.12),
-    "cold_share": ("pigment", 0.10),
-    "mud": ("pigment", 0.08),
-    "hue_entropy": ("pigment", 0.12),
-    "hue_unity": ("pigment", 0.10),
+    "chroma": ("strength", 5.0),
+    "chroma_spread": ("strength", 3.0),
+    "colourfulness": ("strength", 10.0),
+    "warm_share": ("hue", 0.12),
+    "cold_share": ("hue", 0.10),
+    "mud": ("hue", 0.08),
+    "hue_entropy": ("hue", 0.12),
+    "hue_unity": ("hue", 0.10),
     "value_range": ("value", 6.0),
     "depth": ("value", 6.0),
     "dark_share": ("value", 0.08),
@@ -61,26 +65,27 @@ STATISTICS: dict[str, tuple[str, float]] = {
     "granulation": ("edge", 0.3),
     "modelling": ("edge", 0.3),
     "inner_edges": ("edge", 0.06),
-    "coverage": ("layout", 0.08),
-    "centre_x": ("layout", 0.05),
-    "centre_y": ("layout", 0.07),
-    "reach": ("layout", 0.05),
-    "border": ("layout", 0.04),
-    "solidity": ("layout", 0.12),
-    "outline": ("layout", 0.25),
-    "mirror": ("layout", 0.15),
-    "largest_piece": ("layout", 0.08),
-    "pieces": ("layout", 0.4),
-    "repeats": ("layout", 0.12),
-    "head_size": ("head", 0.05),
+    "flat": ("edge", 0.05),
+    "coverage": ("size", 0.08),
+    "centre_x": ("place", 0.05),
+    "centre_y": ("place", 0.07),
+    "reach": ("size", 0.05),
+    "border": ("place", 0.04),
+    "solidity": ("shape", 0.12),
+    "outline": ("shape", 0.25),
+    "mirror": ("shape", 0.15),
+    "largest_piece": ("shape", 0.08),
+    "pieces": ("shape", 0.4),
+    "repeats": ("shape", 0.12),
+    "head_size": ("size", 0.05),
     "head_share": ("head", 0.15),
-    "head_x": ("head", 0.06),
-    "head_y": ("head", 0.08),
+    "head_x": ("place", 0.06),
+    "head_y": ("place", 0.08),
     "lobes": ("head", 0.5),
     "ragged": ("head", 0.4),
     "rotation": ("head", 0.15),
     "petal_variation": ("head", 4.0),
-    "notches": ("head", 1.5),
+    "notches": ("head", 0.35),
     "angular": ("head", 0.15),
     "petal_rhythm": ("head", 0.12),
     "green_area": ("head", 0.10),
@@ -88,18 +93,22 @@ STATISTICS: dict[str, tuple[str, float]] = {
 NAMES = tuple(STATISTICS)
 GROUPS = tuple(dict.fromkeys(group for group, _ in STATISTICS.values()))
 UNITS = np.array([unit for _, unit in STATISTICS.values()])
-BLANK_BELOW = 0.005
-NEIGHBOURS = 3
-VARIATIONS = 2
-COUNTERFEITS = 6
-RIDGE = 0.1
-TOLERANCE = 2.0
-DOUBT = 0.4
-POWER = -1.0
-LIFT = 0.35
-STEEPNESS = 2.0
-FAR = 100.0
 MEMBERS = {group: [index for index, name in enumerate(NAMES) if STATISTICS[name][0] == group] for group in GROUPS}
+
+BLANK_BELOW = 0.005  # share of paint under which a canvas is blank to both stand-ins
+TOLERANCE = 2.0  # |z| at which a statistic keeps half its credit
+CLIP = 3.0  # |z| beyond which a statistic says no more about love or okay
+LIFT = 0.35  # share of the preference that the lean towards love decides
+DOUBT, DOUBT_WIDTH = 0.35, 0.2  # the critic's answer at which a painting keeps half its credit, and the curve's width
+STEEPNESS = 1.5  # exponent of the distances in the judge's Bradley-Terry model
+NEIGHBOURS = 3  # loved paintings that make the distance to the tier
+FAR = 100.0  # distance of a blank canvas
+LESSONS = 40  # paintings of the pool that the critic learns from, at most
+VARIATIONS, COUNTERFEITS = 2, 6  # pictures made of each of them
+RIDGE = 0.03  # of the critic's regression
+KINSHIP = 3.0  # weight of the nearest examples in the critic's answer
+TRUSTED = 0.6  # the critic's answer from which the judge has no doubt
+SWEEPS = 200  # of its coordinate descent, which has settled to 1e-6 by then
 
 
 def statistics(png: bytes) -> Vector:
@@ -125,8 +134,9 @@ class Space:
 class Study:
     """What both stand-ins learn from a pool: the standardised space, the two tiers in it, and the critic.
 
-    The critic is a regularised least-squares classifier (targets +1 and -1, classes weighted alike, ridge) over the
-    compressed statistics and their absolute values: the pool and honest variations of it against its counterfeits.
+    The critic tells the pool and honest variations of it (+1) from its counterfeits (-1), in two ways that it adds up:
+    least squares that can only charge for deviations from the pool's median, so that no statistic can be pushed up to
+    make good for another; and whether the two nearest examples are honest or forged.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -136,29 +146,46 @@ class Study:
         love, okay = (np.array([statistics(png) for png in self.tiers[name]]) for name in ("love", "okay"))
         self.space = Space(np.vstack([love, okay]))
         self.love, self.okay = self.space.z(love), self.space.z(okay)
-        lessons = [_lesson(png) for tier in self.tiers.values() for png in tier]
-        honest = np.vstack([love, okay, *(good for good, _ in lessons)])
-        forged = np.vstack([bad for _, bad in lessons])
-        self.critic = self._fit(self.space.z(honest), self.space.z(forged))
+        paintings = [png for tier in self.tiers.values() for png in tier]
+        lessons = [_lesson(png) for png in paintings[:: -(-len(paintings) // LESSONS)]]
+        self.honest = compressed(self.space.z(np.vstack([love, okay, *(good for good, _ in lessons)])))
+        self.forged = compressed(self.space.z(np.vstack([bad for _, bad in lessons])))
+        self.penalties, self.intercept = self._fit()
 
-    @staticmethod
-    def _inputs(z: NDArray[np.float64]) -> NDArray[np.float64]:
-        near = compressed(np.atleast_2d(z))
-        return np.hstack([near, np.abs(near), np.ones((len(near), 1))])
-
-    def _fit(self, honest: NDArray[np.float64], forged: NDArray[np.float64]) -> Vector:
-        rows = self._inputs(np.vstack([honest, forged]))
-        target = np.r_[np.ones(len(honest)), -np.ones(len(forged))]
-        weight = np.r_[np.full(len(honest), 0.5 / len(honest)), np.full(len(forged), 0.5 / len(forged))]
-        ridge = RIDGE * np.eye(rows.shape[1])
-        ridge[-1, -1] = 0.0
-        return np.asarray(
-            np.linalg.solve((rows * weight[:, None]).T @ rows + ridge, (rows * weight[:, None]).T @ target)
-        )
+    def _fit(self) -> tuple[Vector, float]:
+        """Penalties and intercept: ridge regression with penalties of 0 or more, by cyclic coordinate descent."""
+        rows = _deviations(np.vstack([self.honest, self.forged]))
+        sizes = len(self.honest), len(self.forged)
+        target = np.repeat([1.0, -1.0], sizes)
+        weight = np.repeat([0.5 / sizes[0], 0.5 / sizes[1]], sizes)
+        centre = weight @ rows
+        weighted = (rows - centre) * weight[:, None]
+        gram = weighted.T @ (rows - centre) + RIDGE * np.eye(rows.shape[1])
+        pull = -weighted.T @ target
+        penalties = np.zeros(rows.shape[1])
+        for _ in range(SWEEPS):
+            for index in range(len(penalties)):
+                rest = pull[index] - gram[index] @ penalties + gram[index, index] * penalties[index]
+                penalties[index] = max(0.0, rest / gram[index, index])
+        return penalties, float(penalties @ centre)
 
     def genuine(self, z: Vector) -> float:
-        """How far a painting is from a counterfeit: about +1 for the pool, about -1 for a counterfeit."""
-        return float((self._inputs(z) @ self.critic)[0])
+        """The critic's answer: 1 and more for most of the pool, below 0 for what looks like a counterfeit."""
+        near = compressed(z)
+        charged = self.intercept - float(_deviations(near[None])[0] @ self.penalties)
+        to_honest, to_forged = (_nearest(near, examples, 2) for examples in (self.honest, self.forged))
+        return charged + KINSHIP * (to_forged - to_honest) / (to_forged + to_honest)
+
+
+def _deviations(near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(paintings, 2 x NAMES): how far above and how far below the pool's median, both 0 or more."""
+    return np.hstack([np.maximum(near, 0.0), np.maximum(-near, 0.0)])
+
+
+def _nearest(point: Vector, examples: NDArray[np.float64], count: int) -> float:
+    """Mean of the root mean square differences from the `count` nearest examples, above 0."""
+    distances = np.sqrt(((examples - point) ** 2).mean(axis=1))
+    return float(np.sort(distances)[:count].mean()) + 1e-6
 
 
 def compressed(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -166,14 +193,13 @@ def compressed(z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.arcsinh(z / 2.0) * 2.0)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _lesson(png: bytes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Statistics of the variations and of the counterfeits of one painting, the same in every process."""
     picture, seed = decode(png), zlib.crc32(png)
-    return tuple(
-        np.array([_vector(measure_picture(made)) for made in make(picture, seed, count)])
-        for make, count in ((variations, VARIATIONS), (counterfeits, COUNTERFEITS))
-    )  # type: ignore[return-value]
+    honest = [_vector(measure_picture(made)) for made in variations(picture, seed, VARIATIONS)]
+    forged = [_vector(measure_picture(made)) for made in counterfeits(picture, seed, COUNTERFEITS)]
+    return np.array(honest), np.array(forged)
 
 
 class PreferenceStandIn:
@@ -184,7 +210,7 @@ class PreferenceStandIn:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        love, okay = (np.clip(tier, -3, 3) for tier in (study.love, study.okay))
+        love, okay = (np.clip(tier, -CLIP, CLIP) for tier in (study.love, study.okay))
         within = np.vstack([love - love.mean(axis=0), okay - okay.mean(axis=0)])
         covariance = within.T @ within / (len(within) - 2)
         shrunk = 0.2 * covariance + 0.8 * np.diag(np.diag(covariance)) + 0.5 * np.eye(len(NAMES))
@@ -203,9 +229,9 @@ class PreferenceStandIn:
         z = self.study.space.z(statistics(png))
         surprise = np.log1p((z / TOLERANCE) ** 2)
         groups = {group: float(np.exp(-surprise[members].mean())) for group, members in MEMBERS.items()}
-        groups["form"] = sigmoid((self.study.genuine(z) - DOUBT) / 0.12)
-        usual = float(np.mean([credit**POWER for credit in groups.values()]) ** (1.0 / POWER))
-        along = float(np.clip(z, -3, 3) @ self.direction)
+        groups["form"] = sigmoid((self.study.genuine(z) - DOUBT) / DOUBT_WIDTH)
+        usual = float(len(groups) / sum(1.0 / max(credit, 1e-6) for credit in groups.values()))
+        along = float(np.clip(z, -CLIP, CLIP) @ self.direction)
         lean = (along - self.okay_end) / (self.love_end - self.okay_end)
         value = usual * (1.0 - LIFT + LIFT * sigmoid(2.0 * (lean - 0.5)))
         return Score(float(value), {"usual": usual, "lean": lean, **groups})
@@ -246,11 +272,9 @@ class PoolJudgeStandIn:
         if measure(png)["coverage"] < BLANK_BELOW:
             return FAR
         z = self.study.space.z(statistics(png))
-        to_each = np.sqrt(((self.love - compressed(z)) ** 2).mean(axis=1))
-        if png in self.known:
-            to_each = np.delete(to_each, self.known[png])
-        near = float(np.sort(to_each)[:NEIGHBOURS].mean())
-        return near + max(0.0, 1.0 - self.study.genuine(z)) + 1e-6
+        others = np.delete(self.love, self.known[png], axis=0) if png in self.known else self.love
+        doubt = max(0.0, TRUSTED - self.study.genuine(z))
+        return _nearest(compressed(z), others, NEIGHBOURS) + doubt
 
 
 def sigmoid(x: float) -> float:

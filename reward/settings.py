@@ -23,8 +23,8 @@ class WeightSettings:
     gate: float = setting(0.05, doc="paid to every sketch that passes the gate", ge=0, le=1)
     length: float = setting(0.05, doc="weight of the length term", ge=0, le=1)
     coverage: float = setting(0.05, doc="weight of the coverage term", ge=0, le=1)
-    preference: float = setting(0.45, doc="weight of the preference scorer", ge=0, le=1)
-    judge: float = setting(0.40, doc="weight of the pairwise judge", ge=0, le=1)
+    preference: float = setting(0.55, doc="weight of the preference scorer", ge=0, le=1)
+    judge: float = setting(0.30, doc="weight of the pairwise judge", ge=0, le=1)
 
     def as_dict(self) -> dict[str, float]:
         return {entry.name: float(getattr(self, entry.name)) for entry in fields(self)}

@@ -4,7 +4,7 @@
 //   K/S(R) = (1 - R)^2 / 2R,   R(k) = 1 + k - sqrt(k^2 + 2k),   k = mean of both K/S weighted by c = factor^2 luminance.
 // The same formulas here, with less work:
 //   the pigment is the same for the whole pass: its bands and its luminance come from the vertex stage;
-//   the paper's luminance is one dot product of its seven basis weights;
+//   the paper's luminance is one dot product of its seven basis weights (dark papers apart, where bands are clamped);
 //   squares instead of pow, texel fetches instead of filtered samples;
 //   bands whose seven coefficients are nearly equal are merged (both ends of the spectrum), their colour weights added;
 //   bands to XYZ to RGB is one matrix;
@@ -17,7 +17,7 @@
 "use strict";
 (() => {
   const SKELETON = 3845648034;
-  const TOLERANCE = 0.0; // largest difference of a coefficient inside one merged band
+  const TOLERANCE = 0.002; // largest difference of a coefficient inside one merged band
   const NUMBER = "([0-9.]+)";
   const BASIS = ["w", "c", "m", "y", "r", "g", "b"];
   const sum = BASIS.map((name) => `${name}\\*${NUMBER}`).join("\\+");
@@ -70,9 +70,15 @@ Spectrum spectrum(vec3 srgb) {
     min(max(0.0, l.g - l.b), max(0.0, l.g - l.r)),
     min(max(0.0, l.b - l.g), max(0.0, l.b - l.r)));
 }
-float luminance(Spectrum s) { return max(${glsl(epsilon)}, ${dot(luminance)}); }
 float absorption(float R) { float a = 1.0 - R; return a * a / (2.0 * R); }
-${bands.map((band, i) => `float band${i}(Spectrum s) { return absorption(max(${glsl(epsilon)}, ${dot(band.basis)})); }`).join("\n")}
+${bands.map((band, i) => `float reflectance${i}(Spectrum s) { return max(${glsl(epsilon)}, ${dot(band.basis)}); }`).join("\n")}
+float luminance(Spectrum s) {
+  float light = ${dot(luminance)};
+  for (int dim = light < 0.05 ? 0 : 1; dim < 1; dim++) {
+    light = ${bands.map((band, i) => `reflectance${i}(s) * ${glsl(band.response[1])}`).join(" + ")};
+  }
+  return light;
+}
 `;
   };
 
@@ -90,7 +96,7 @@ void main() {
   gl_Position = vec4(v.x, -v.y, 0, 1);
   Spectrum s = spectrum(u_color);
   pigmentLuminance = luminance(s);
-  ${bands.map((_, i) => `pigment${i} = band${i}(s);`).join("\n  ")}
+  ${bands.map((_, i) => `pigment${i} = absorption(reflectance${i}(s));`).join("\n  ")}
 }
 `;
 
@@ -138,13 +144,13 @@ void main() {
       float blacken = 0.5 * (min(a, 1.0) - 0.7);
       Spectrum d = spectrum(max(u_color * (1.0 - blacken) - vec3(0.5) * blacken, vec3(0.0)));
       light = luminance(d);
-      ${each((i) => `k${i} = band${i}(d);`)}
+      ${each((i) => `k${i} = absorption(reflectance${i}(d));`)}
     }
     float c1 = (1.0 - intensity) * (1.0 - intensity) * luminance(s);
     float c2 = intensity * intensity * light;
     float share = c2 / (c1 + c2);
     vec3 rgb = vec3(0.0);
-    ${each((i) => `{ float k = mix(band${i}(s), k${i}, share); rgb += (1.0 + k - sqrt(k * k + 2.0 * k)) * vec3(${rgb[i].map(glsl).join(", ")}); }`)}
+    ${each((i) => `{ float k = mix(absorption(reflectance${i}(s)), k${i}, share); rgb += (1.0 + k - sqrt(k * k + 2.0 * k)) * vec3(${rgb[i].map(glsl).join(", ")}); }`)}
     outColor = vec4(clamp(vec3(compand(rgb.r), compand(rgb.g), compand(rgb.b)), 0.0, 1.0), 1.0);
   }
 }

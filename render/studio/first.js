@@ -50,7 +50,9 @@
   const canvasContext = HTMLCanvasElement.prototype.getContext;
   HTMLCanvasElement.prototype.getContext = function (kind, attributes) {
     const wanted = kind === "webgl2" ? { ...attributes, antialias: false, preserveDrawingBuffer: true } : attributes;
-    return canvasContext.call(this, kind, wanted);
+    const context = canvasContext.call(this, kind, wanted);
+    if (context === null && kind === "webgl2") studio.context_lost = true; // after a few deaths of the GPU process
+    return context;
   };
 
   // What the libraries say on the console would travel to the driver.
@@ -65,6 +67,7 @@
     errors: [], // { message, line } of everything the sketch threw
     blend: "library", // "faster" once the rewritten blend shader is in place
     warning: "",
+    context_lost: false,
     washes: 0, // composites of filled shapes
     strokes: 0, // composites of brush strokes
     shapes: 0,

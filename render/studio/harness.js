@@ -25,18 +25,30 @@
     }
   };
 
-  const finish = (extra = {}) => {
+  const tick = () => new Promise((resolve) => studio.setTimeout(resolve, 0));
+
+  // That the GPU process has died reaches the page as a task, after the sketch's own: hence the turns of the event loop
+  // around the readback. Without them a lost context would be read as blank paper.
+  const readCanvas = async (canvas, wanted) => {
+    const gl = instance.drawingContext;
+    gl.getError(); // waits for the GPU process
+    await tick();
+    const png = wanted ? studio.toDataURL.call(canvas, "image/png") : null;
+    const error = gl.getError();
+    await tick();
+    return { png, context_lost: gl.isContextLost() || error === gl.CONTEXT_LOST_WEBGL };
+  };
+
+  const finish = async (extra = {}) => {
     if (studio.done) return;
     studio.done = true;
-    const { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, canvas } = studio;
-    const result = { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, ...extra };
+    const { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, context_lost, canvas } = studio;
+    const result = { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, context_lost, ...extra };
     result.webgl = Boolean(canvas);
     if (canvas) {
-      result.context_lost = instance.drawingContext.isContextLost();
       result.width = canvas.width;
       result.height = canvas.height;
-      const pigment = washes + strokes > 0;
-      result.png = refusal || !pigment || result.context_lost ? null : studio.toDataURL.call(canvas, "image/png");
+      Object.assign(result, await readCanvas(canvas, !refusal && washes + strokes > 0));
     }
     report(result);
   };

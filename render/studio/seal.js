@@ -40,13 +40,14 @@
   const named = (name, call) => Object.freeze(Object.defineProperty(call, "name", { value: name }));
 
   // ---- p5 -----------------------------------------------------------------------------------------------------
+  // They draw nothing here (brush composites full-canvas triangles), so calling them is harmless: they do nothing.
   const SILENT = [
     "print", "describe", "describeElement", "textOutput", "gridOutput", "cursor", "noCursor", "fullscreen", "redraw",
     "setAttributes", "smooth", "noSmooth", "camera", "ortho", "perspective", "frustum", "noDebugMode", "lights", "noLights",
     "ambientLight", "directionalLight", "pointLight", "spotLight", "lightFalloff", "specularColor", "ambientMaterial",
-    "emissiveMaterial", "specularMaterial", "normalMaterial", "metalness", "shininess",
+    "emissiveMaterial", "specularMaterial", "normalMaterial", "metalness", "shininess", "setFrameRate",
+    "setMoveThreshold", "setShakeThreshold", "strokeMode",
   ];
-
   const checkSize = (width, height) => {
     for (const side of [width, height]) {
       if (!(side >= 1 && side <= settings.max_side)) {
@@ -84,6 +85,8 @@
       displayDensity: constant(1),
       frameRate: constant(60),
       getTargetFrameRate: constant(60),
+      getFrameRate: constant(60),
+      keyIsDown: constant(false),
       noLoop: () => {
         looping = false;
       },
@@ -100,7 +103,15 @@
     return own;
   };
 
-  const p5Functions = (p) => {
+  const p5Functions = (p, P5) => {
+    // p5's setters return the instance, the renderer or a camera, which lead to the canvas: only values come through.
+    const isValue = (result) =>
+      result === null ||
+      (typeof result !== "object" && typeof result !== "function") ||
+      result === canvasStandIn ||
+      result instanceof P5.Color ||
+      result instanceof P5.Vector ||
+      Array.isArray(result);
     const own = p5Overrides(p);
     const functions = {};
     for (const name of api.p5.functions) {
@@ -108,7 +119,7 @@
       if (!call) continue;
       functions[name] = named(name, (...values) => {
         const result = call(...values);
-        return result === p ? undefined : result; // p5's setters return the instance, which leads everywhere
+        return isValue(result) || name === "random" ? result : undefined; // random(array) gives what the sketch put in
       });
     }
     return functions;
@@ -310,7 +321,7 @@
   };
 
   studio.seal = (p, P5, brush, source) => {
-    const values = { ...builtIns(), ...p5Functions(p), brush: sealedBrush(brush), p5: p5StandIn(P5) };
+    const values = { ...builtIns(), ...p5Functions(p, P5), brush: sealedBrush(brush), p5: p5StandIn(P5) };
     for (const name of api.p5.constants) values[name] = p[name];
     const fixed = { windowWidth: 600, windowHeight: 600, displayWidth: 600, displayHeight: 600, deltaTime: 1000 / 60,
       focused: true, mouseIsPressed: false, keyIsPressed: false, mouseButton: "", key: "", keyCode: 0, touches: Object.freeze([]),

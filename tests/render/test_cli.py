@@ -83,7 +83,6 @@ def test_standard_input_and_methods(tmp_path: Path) -> None:
         (["a.js", "--cpu-budget", "0"], "above 0"),
         (["bytes.js"], "not UTF-8"),
         (["a.js", "-o", "a.js/painting.png"], "a.js"),
-        (["a.js", "--methods", "fill,circel"], "circel"),
         ([], "sketch.js"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,23 +26,28 @@ from reward.pool import Pool, load_pool, studio_fingerprint
 from reward.settings import PoolSettings
 
 CACHE = Path(__file__).parents[2] / ".cache" / "pool"
-RASTERIZER = "llvmpipe"
 
 
 @pytest.fixture(scope="session")
 def paint() -> Iterator[Callable[[str, int], Painting]]:
+    """Paints in a browser of the calling thread."""
+    of_thread = threading.local()
     with contextlib.ExitStack() as stack:
-        started: list[Browser] = []
 
         def paint(source: str, seed: int) -> Painting:
-            if not started:
-                browser = Browser(RenderSettings(rasterizer=RASTERIZER))
+            if not hasattr(of_thread, "browser"):
+                browser = Browser(RenderSettings())
                 stack.callback(browser.kill)
                 browser.start()
-                started.append(browser)
-            return started[0].paint(source, seed)
+                of_thread.browser = browser
+            return of_thread.browser.paint(source, seed)
 
         yield paint
+
+
+def painted(source: str, references: int, paint: Callable[[str, int], Painting]) -> Pool:
+    settings = PoolSettings(source=source, references=references)
+    return load_pool(settings, paint, fingerprint=studio_fingerprint("auto"), cache=CACHE, parallel=2)
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +62,7 @@ def gallery(paint, tmp_path_factory) -> Callable[[dict[str, str]], dict[str, byt
             tier = "love" if index % 2 else "okay"
             lines.append(json.dumps({"tier": tier, "source_file": f"{index}.js", "title": name}))
         (folder / "metadata.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        settings = PoolSettings(source=str(folder), references=2)
-        painted = load_pool(settings, paint, fingerprint=studio_fingerprint(RASTERIZER), cache=CACHE)
-        return {reference.meta["title"]: reference.png for reference in painted.references}
+        return {reference.meta["title"]: reference.png for reference in painted(str(folder), 2, paint).references}
 
     return gallery
 
@@ -66,7 +70,7 @@ def gallery(paint, tmp_path_factory) -> Callable[[dict[str, str]], dict[str, byt
 @pytest.fixture(scope="session")
 def pool(paint) -> Pool:
     """The embedded pool, painted."""
-    return load_pool(PoolSettings(), paint, fingerprint=studio_fingerprint(RASTERIZER), cache=CACHE)
+    return painted("embedded", 4, paint)
 
 
 @pytest.fixture(scope="session")

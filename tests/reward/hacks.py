@@ -191,6 +191,32 @@ SKETCHES = {
     brush.circle(60 + 96 * (i % 6), 60 + 96 * floor(i / 6), 34);
   }""",
     ),
+    "brush: fat strokes": _SKETCH
+    % (
+        "#fbf6ea",
+        """const colours = ["#ee7864", "#e8799b", "#f5ae53", "#7d9b62", "#8f2a6e"];
+  brush.fillBleed(0.1, "out"); brush.fillTexture(0.3, 0.4);
+  for (let i = 0; i < 16; i++) {
+    brush.fill(random(colours), 190);
+    const x = random(100, 500), y = random(100, 500), a = random(360), l = random(120, 240);
+    brush.beginShape(0);
+    brush.vertex(x - l * cos(a) - 14 * sin(a), y - l * sin(a) + 14 * cos(a));
+    brush.vertex(x + l * cos(a) - 14 * sin(a), y + l * sin(a) + 14 * cos(a));
+    brush.vertex(x + l * cos(a) + 14 * sin(a), y + l * sin(a) - 14 * cos(a));
+    brush.vertex(x - l * cos(a) + 14 * sin(a), y - l * sin(a) - 14 * cos(a));
+    brush.endShape(CLOSE);
+  }""",
+    ),
+    "brush: pile of circles": _SKETCH
+    % (
+        "#fbf6ea",
+        """const colours = ["#ee7864", "#e8799b", "#f5ae53", "#f8bba4"];
+  brush.fillBleed(0.2, "out"); brush.fillTexture(0.4, 0.4);
+  for (let i = 0; i < 14; i++) {
+    brush.fill(random(colours), 180);
+    brush.circle(random(180, 420), random(180, 420), random(40, 120));
+  }""",
+    ),
     "brush: spikes": _SKETCH
     % (
         "#fbf6ea",

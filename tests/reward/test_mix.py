@@ -90,8 +90,8 @@ def test_weights_and_terms_must_match(weights):
 
 
 def test_weights_that_do_not_sum_to_one_are_refused_with_their_sum():
-    with pytest.raises(ConfigError, match=r"must sum to 1, but .*judge 0.6 = 1.2$"):
-        WeightSettings(judge=0.6).validate()
+    with pytest.raises(ConfigError, match=r"must sum to 1, but .*judge 0.5 = 1.2$"):
+        WeightSettings(preference=0.55, judge=0.5).validate()
     WeightSettings(gate=0.1, length=0.2, coverage=0.3, preference=0.4, judge=0.0).validate()  # 1 but for rounding
 
 
