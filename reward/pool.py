@@ -30,7 +30,7 @@ from reward.base import Reference
 from reward.settings import PoolSettings
 
 TIERS = ("love", "okay")
-EMBEDDED = Path(__file__).with_name("pool")
+EMBEDDED = Path(__file__).with_name("embedded_pool")
 CACHE = Path(".cache") / "pool"
 SEED = 0
 STUDIO = Path(__file__).parent.parent / "render" / "studio"
