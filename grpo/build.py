@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import Progress
 from transformers.utils import logging as transformers_logging
 
 from grpo import small
@@ -18,32 +17,22 @@ from grpo.config import Config
 from grpo.policy import Policy, load_pretrained, resolve_device
 from grpo.prompt import messages
 from grpo.small import WarmStartProgress
+from grpo.stages import Stages
 from render.farm import Farm
 from reward.pool import Pool, load_pool, studio_fingerprint
 
 
-def build_pool(config: Config, farm: Farm, progress: Progress) -> Pool:
+def build_pool(config: Config, farm: Farm, stages: Stages) -> Pool:
     """The references; sketches without an image are painted by the farm, once, and cached by content."""
-    task = progress.add_task("painting the pool", total=None, text="")
-
-    def paint(source: str, seed: int) -> Any:
-        painting = farm.submit(source, seed).result()
-        progress.advance(task)
-        return painting
-
     pool = load_pool(
         config.pool,
-        paint,
+        lambda source, seed: farm.submit(source, seed).result(),
         fingerprint=studio_fingerprint(str(farm.info["rasterizer"])),
         parallel=int(farm.info["workers"]),
+        on_painted=lambda done, total: stages.show("painting the pool", done, total),
     )
-    tiers = {tier: len(pool.tier(tier)) for tier in ("love", "okay")}
-    progress.update(
-        task,
-        total=len(pool.references),
-        completed=len(pool.references),
-        text=", ".join(f"{count} {tier}" for tier, count in tiers.items()),
-    )
+    tiers = ", ".join(f"{len(pool.tier(tier))} {tier}" for tier in ("love", "okay"))
+    stages.show("pool", len(pool.references), len(pool.references), tiers)
     return pool
 
 
@@ -69,19 +58,16 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
 
 
-def build_policy(config: Config, folder: Path, progress: Progress) -> Policy:
+def build_policy(config: Config, folder: Path, stages: Stages) -> Policy:
     """The policy with its adapter; the small one is warm-started first, from cache where it was done before."""
     quiet_libraries()
     torch.use_deterministic_algorithms(True, warn_only=True)
     if config.policy.model == "small":
-        task = progress.add_task("warm start", total=config.warm_start.steps, text="")
 
         def on_progress(done: WarmStartProgress) -> None:
-            text = f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s"
-            progress.update(task, completed=done.step, total=done.steps, text=text)
+            stages.show("warm start", done.step, done.steps, f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s")
 
         model, tokenizer = _small(config, folder / "base", on_progress)
-        progress.update(task, completed=config.warm_start.steps)
         model = model.to(resolve_device(config.policy.device))
     else:
         model, tokenizer = load_pretrained(config)

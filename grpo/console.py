@@ -119,7 +119,7 @@ class StepConsole:
                 f"{row['rollouts/scored']}/{self.rollouts}",
                 _number(row["completions/mean_length"], 0),
                 _number(row["entropy"], 2),
-                _number(row["grad_norm"], 2),
+                _number(row["grad_norm"], 4),
                 *(f"{row[f'time/{part}']:.1f}s" for part in ("sample", "paint_waited", "score", "train")),
                 ", ".join(f"{count}x {reason}" for reason, count in row["reasons"].items()),
             )
@@ -151,7 +151,7 @@ def plain_line(metrics: dict[str, Any], reasons: Counter[str], steps: int, eta: 
         f"tokens {_number(metrics['completions/mean_length'], 0)}",
         f"entropy {_number(metrics['entropy'], 2)}",
         f"loss {_number(metrics['loss'], 4)}",
-        f"grad {_number(metrics['grad_norm'], 2)}",
+        f"grad {_number(metrics['grad_norm'], 4)}",
         f"{total:.1f}s: sample {metrics['time/sample']:.1f} paint waited {waited:.1f} ({waited / total:.0%}) "
         f"score {metrics['time/score']:.1f} train {metrics['time/train']:.1f}",
         f"left {time.strftime('%H:%M:%S', time.gmtime(eta))}",

@@ -23,12 +23,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from grpo import config as configs
 from grpo.check import print_plan, refuse_missing
 from grpo.config import Config
 from grpo.journal import Journal, latest_folder, new_folder, read_rows
+from grpo.stages import Stages
 from render.errors import ConfigError, FarmError, UserError
 from render.farm import Farm
 
@@ -108,11 +108,11 @@ def _train(
     from reward.gate import Gate
     from reward.mix import build_mix, display_name
 
-    with bar(console) as progress:
-        pool = build_pool(config, farm, progress)
+    with Stages(console) as stages:
+        pool = build_pool(config, farm, stages)
         gate = Gate(config.render.methods)
         mix = build_mix(config.reward, gate, pool)
-        policy = build_policy(config, folder, progress)
+        policy = build_policy(config, folder, stages)
     policy.assert_sampling(policy.prompt_ids(messages(config.prompt.system, subject_of(config, 1, 0))), config.sample)
     console.print(describe_policy(policy), markup=False, highlight=False, soft_wrap=True)
 
@@ -182,17 +182,6 @@ def run_folder(config: Config, path: str, resume: str | None, console: Console) 
             f"that is another run; start it without --resume"
         )
     return folder, True
-
-
-def bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[text]}"),
-        console=console,
-    )
 
 
 def describe(info: dict[str, Any]) -> str:

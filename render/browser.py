@@ -59,8 +59,8 @@ class Browser:
 
     settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
     faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
-    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or "library") and
-    `warning` (why the library's blend program is in use; else empty).
+    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or
+    "library") and `warning` (why the library's blend program is in use; else empty).
     """
 
     def __init__(self, settings: RenderSettings, index: int = 0, *, faster_blend: bool = True) -> None:

@@ -41,8 +41,8 @@ TICK_S = 0.2
 REPORT_S = 2.0
 PING_S = 3.0
 # A page's process that ends itself after growing met the ceiling of V8's heap (512 MiB, see chromium.py). Samples lag
-# behind a heap that fills in half a second, hence a mark far below the ceiling; a painting grows by 10 to 30 MiB, and
-# one that cannot even do that has no memory left on the machine.
+# behind a heap that fills in half a second, hence a mark far below the ceiling, yet above what a small painting needs:
+# a page that ends below it has found no memory on the machine.
 HEAP_GROWTH_MB = 64
 
 

@@ -81,17 +81,19 @@ def load_pool(
     fingerprint: str = "",
     cache: Path = CACHE,
     parallel: int = 1,
+    on_painted: Callable[[int, int], None] = lambda done, total: None,
 ) -> Pool:
     """The pool that the settings name.
 
     paint: renders a sketch that has no image, called from `parallel` threads at once; None where images are expected.
+    on_painted(done, total): called after each painting that was not in the cache.
     Raises ConfigError (folder, line or tier wrong, a sketch that does not paint), SetupError (the Hub cannot be
     reached, or nothing to paint with) and FarmError (the farm failed while painting).
     """
     folder = _folder(settings)
     entries = _read_metadata(folder / "metadata.jsonl")
     missing = [entry for entry in entries if entry.image is None]
-    images = _painted(missing, paint, fingerprint, cache, parallel) if missing else {}
+    images = _painted(missing, paint, fingerprint, cache, parallel, on_painted) if missing else {}
     references = [
         Reference(
             entry.name,
@@ -214,7 +216,12 @@ def _member(folder: Path, meta: dict[str, Any], key: str, where: str) -> Path | 
 
 
 def _painted(
-    entries: Sequence[_Entry], paint: Paint | None, fingerprint: str, cache: Path, parallel: int
+    entries: Sequence[_Entry],
+    paint: Paint | None,
+    fingerprint: str,
+    cache: Path,
+    parallel: int,
+    on_painted: Callable[[int, int], None],
 ) -> dict[str, bytes]:
     """PNG of each entry by name: from the cache, or painted and cached. One process paints at a time, others wait."""
 
@@ -235,7 +242,9 @@ def _painted(
     cache.mkdir(parents=True, exist_ok=True)
     if any(not cached(entry).is_file() for entry in entries):
         with _locked(cache / "lock"), ThreadPoolExecutor(max(1, parallel)) as threads:
-            list(threads.map(fresh, [entry for entry in entries if not cached(entry).is_file()]))
+            wanted = [entry for entry in entries if not cached(entry).is_file()]
+            for done, _ in enumerate(threads.map(fresh, wanted), 1):
+                on_painted(done, len(wanted))
     return {entry.name: cached(entry).read_bytes() for entry in entries}
 
 

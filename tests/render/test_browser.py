@@ -20,6 +20,7 @@ LOOPS = {
     "in setup": "function setup() { createCanvas(100, 100, WEBGL); while (true) {} }",
     "at top level": "for (;;) {}\nfunction setup() {}",
     "in promises": "function setup() { const f = () => Promise.resolve().then(f); f() }",
+    "in awaits, without a setup": "async function f() { for (;;) await null }\nf();",
     "never resolved": "async function setup() { createCanvas(100, 100, WEBGL); await new Promise(() => {}) }",
 }
 
