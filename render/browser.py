@@ -111,8 +111,9 @@ class Browser:
         self._folder = Path(tempfile.mkdtemp(prefix="studio-"))
         log = self._folder / "chromedriver.log"
         with log.open("wb") as stderr:
+            guardian = Path(__file__).with_name("guardian.py")
             self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py")), str(driver), "--port=0"],
+                [sys.executable, "-I", "-S", str(guardian), str(self._folder), str(driver), "--port=0"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -1,11 +1,12 @@
 """A small process between the owner and its browser: nothing that the browser starts outlives the owner.
 
-    python -I -S guardian.py COMMAND [ARGUMENT ...]
+    python -I -S guardian.py FOLDER COMMAND [ARGUMENT ...]
 
-It starts COMMAND (chromedriver) in a session of its own, adopts every orphan below it (PR_SET_CHILD_SUBREAPER), reaps
-the dead, and ends everything with SIGKILL as soon as one of three things happens: its standard input closes (the owner
-closed it, or died by any signal), its parent changes, or COMMAND ends. COMMAND itself carries PR_SET_PDEATHSIG, so it
-goes too when this process is killed first.
+It starts COMMAND (chromedriver), adopts every orphan below it (PR_SET_CHILD_SUBREAPER) and reaps the dead. It ends
+everything with SIGKILL and removes FOLDER (the profile) as soon as one of three things happens: its standard input
+closes (the owner closed it, or died by any signal), its parent changes, or COMMAND ends. COMMAND itself carries
+PR_SET_PDEATHSIG, so it goes too when this process is killed first. Its owner starts it in a session of its own, so
+that Ctrl-C in a terminal does not reach the browser.
 
 A thread of the owner that ends would fire PR_SET_PDEATHSIG by mistake (the signal belongs to the thread that started
 the child); hence the pipe. As a subreaper this process also keeps the CPU time of every descendant that has ended
@@ -17,6 +18,7 @@ Uses the standard library only: it starts without site-packages.
 import ctypes
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,9 +67,9 @@ def end_descendants() -> None:
                 return
 
 
-def main(command: list[str]) -> None:
+def main(folder: str, command: list[str]) -> None:
     owner = os.getppid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the owner decides what it means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
@@ -88,7 +90,8 @@ def main(command: list[str]) -> None:
         return
     finally:
         end_descendants()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

@@ -1,11 +1,13 @@
 """The process: a browser that is killed, or loses a part of itself, is a loss with its cause and leaves nothing."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -53,7 +55,12 @@ HEAVY = small("for (let i = 0; i < 25; i++) brush.circle(0, 0, 90);")
 
 
 def _named(one: Browser, text: str) -> list[int]:
-    return [pid for pid in one.pids() if any(text in part for part in psutil.Process(pid).cmdline())]
+    found = []
+    for pid in one.pids():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(text in part for part in psutil.Process(pid).cmdline()):
+                found.append(pid)
+    return found
 
 
 def _strike(one: Browser, kind: str, after: float) -> threading.Timer:
@@ -71,9 +78,10 @@ def test_death_in_the_middle_is_a_loss_with_its_cause(victim, cause):
     one = Browser(RenderSettings())
     one.start()
     try:
-        _strike(one, victim, 0.7)
+        timer = _strike(one, victim, 0.7)
         with pytest.raises(BrowserLost) as lost:
-            one.paint(HEAVY, 1)
+            one.paint(LOOPS["in setup"], 1)
+        timer.join()
         assert lost.value.cause == cause, lost.value
     finally:
         one.kill()
@@ -103,15 +111,17 @@ def test_death_of_the_gpu_process_is_never_blank_paper():
 def test_kill_nine_of_the_owner_leaves_nothing():
     script = (
         "import sys, time\nfrom render.browser import Browser\nfrom render.settings import RenderSettings\n"
-        "one = Browser(RenderSettings()); one.start(); print(*one.pids(), flush=True); time.sleep(600)"
+        "one = Browser(RenderSettings()); one.start(); print(one._folder, *one.pids(), flush=True); time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=STUDIO.parents[1])
-    family = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
+    folder, *pids = owner.stdout.readline().split()
+    family = [psutil.Process(int(pid)) for pid in pids]
     assert len(family) > 3
     owner.kill()
     owner.wait()
     owner.stdout.close()
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and any(process.is_running() for process in family):
+    while time.monotonic() < deadline and (Path(folder).exists() or any(process.is_running() for process in family)):
         time.sleep(0.05)
     assert [process for process in family if process.is_running()] == []
+    assert not Path(folder).exists()
