@@ -3,8 +3,10 @@
 Every sketch is one whole p5 + p5.brush program over the ten methods: a 600 x 600 WEBGL canvas, named decisions in
 `const` lines at the top, then a few helper functions and loops that turn the decisions into 4 to 33 filled shapes.
 `draw_decisions` draws every decision from a wide list, good and bad alike, so the grammar's own taste is mediocre by
-construction; `write_sketch` turns decisions into source. Few, early tokens decide what a painting looks like, which
-keeps credit assignment easy for reinforcement learning. A petal is the polar curve
+construction; `write_sketch` turns decisions into source. As with people, decisions hang together: every sketch is by
+one of a few hands (HANDS), each with habits that it follows more often than not. Few, early tokens decide what a
+painting looks like and whose hand it is, which keeps credit assignment easy for reinforcement learning. A petal is the
+polar curve
 
     r(t) = size * profile(t),  angle(t) = angle + spread * cos(t),  t = 0..180 degrees,
 
@@ -104,34 +106,68 @@ class Decisions:
     splashes: str
 
 
+@dataclass(frozen=True)
+class Hand:
+    """The habits of one painter: for some decisions the values that it prefers. palettes: indices of PALETTES."""
+
+    palettes: tuple[int, ...]
+    grounds: tuple[str, ...]
+    habits: dict[str, tuple[Any, ...]]
+
+
+# Equally frequent; HABIT is how often a habit is followed, otherwise the whole list is open.
+HABIT = 0.65
+HANDS = (
+    Hand((0, 1, 2, 3, 4), GROUNDS[:5], {
+        "place": (240, 300, 360), "layers": (2,), "reach": (195, 220), "spread": (38, 44, 50), "heart": ("rays",),
+        "layering": ("washes", "petal by petal"), "green": ("behind", "stem and leaves"), "stamens": ("column", "ring"),
+    }),
+    Hand((5, 6, 7, 9), GROUNDS[7:12], {"opacity": (140, 160), "heart": ("none",), "stamens": ("none",)}),
+    Hand((0, 2, 5, 6), GROUNDS[4:8], {"place": (120, 180, 420, 480), "layers": (1,), "reach": (120, 145)}),
+    Hand((6, 7, 8), GROUNDS[12:], {"layering": ("blots", "patchwork"), "opacity": (220, 240), "bleed": (0.02, 0.06)}),
+)  # fmt: skip
+
+
 def draw_decisions(rng: numpy.random.Generator) -> Decisions:
-    """Draws every decision by itself, good and bad values equally likely; only grounds on which the petals would hardly
-    be seen are left out, so that every sketch leaves a mark."""
+    """Draws a hand, then every decision by that hand's habit or from the whole list. Grounds on which the petals would
+    hardly be seen are left out, so that every sketch leaves a mark."""
 
     def one_of(values: Sequence[Any]) -> Any:
         return values[int(rng.integers(len(values)))]
 
-    family = one_of(PALETTES)
+    hand = one_of(HANDS)
+
+    def by_habit(habit: Sequence[Any], values: Sequence[Any]) -> Any:
+        return one_of(habit if habit and rng.random() < HABIT else values)
+
+    def pick(name: str, values: Sequence[Any]) -> Any:
+        return by_habit(hand.habits.get(name, ()), values)
+
+    family = PALETTES[by_habit(hand.palettes, range(len(PALETTES)))]
     palette = (one_of(family[0]), one_of(family[1]), one_of(family[2]))
+
+    def visible(grounds: Sequence[str]) -> list[str]:
+        return [ground for ground in grounds if _distance(ground, palette[0]) > 90]
+
     return Decisions(
-        ground=one_of([ground for ground in GROUNDS if _distance(ground, palette[0]) > 90]),
+        ground=by_habit(visible(hand.grounds), visible(GROUNDS)),
         palette=palette,
         leaf=one_of(LEAF_COLOURS),
         stamen=one_of(STAMEN_COLOURS),
-        centre=(one_of(PLACES), one_of(PLACES)),
+        centre=(pick("place", PLACES), pick("place", PLACES)),
         petals=one_of((4, 5, 6, 7)),
-        layers=one_of((1, 2)),
-        reach=one_of((120, 145, 170, 195, 220)),
-        spread=one_of((20, 26, 32, 38, 44, 50)),
+        layers=pick("layers", (1, 2)),
+        reach=pick("reach", (120, 145, 170, 195, 220)),
+        spread=pick("spread", (20, 26, 32, 38, 44, 50)),
         tilt=one_of((0, 20, 54, 75, 90)),
-        opacity=one_of((140, 160, 180, 200, 220, 240)),
-        bleed=one_of((0.02, 0.06, 0.12, 0.18, 0.24, 0.3)),
+        opacity=pick("opacity", (140, 160, 180, 200, 220, 240)),
+        bleed=pick("bleed", (0.02, 0.06, 0.12, 0.18, 0.24, 0.3)),
         grain=one_of((0, 0.1, 0.2, 0.3, 0.4, 0.55)),
         profile=one_of(tuple(PROFILES)),
-        layering=one_of(LAYERINGS),
-        heart=one_of(HEARTS),
-        green=one_of(GREENS),
-        stamens=one_of(STAMENS),
+        layering=pick("layering", LAYERINGS),
+        heart=pick("heart", HEARTS),
+        green=pick("green", GREENS),
+        stamens=pick("stamens", STAMENS),
         splashes=one_of(SPLASHES),
     )
 

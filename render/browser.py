@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import urllib3
 import websocket
 from selenium import webdriver
@@ -29,16 +26,22 @@ from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnecti
 from selenium.webdriver.remote.client_config import ClientConfig
 
 from render import chromium
+from render.devtools import feature_status
+from render.errors import SetupError, UserError
 from render.guardian import descendants
 from render.outcome import judge
 from render.painting import CAUSES, Outcome, Painting
+from render.processes import Identity, alive, identify, kill, remove_folder, usage
 from render.serve import StudioServer
-from render.settings import RenderSettings
+from render.settings import RenderSettings, check_methods
 
-START_ATTEMPTS = 4
+# Browsers that start at the same moment get in each other's way: tried again, waiting ever longer. A rasterizer that is
+# second choice comes when the first has had all its tries.
+START_ATTEMPTS = {"first": 4, "second": 2}
 START_TIMEOUT_S = 60.0
 FOREVER_S = 24 * 3600
-TICKS = float(os.sysconf("SC_CLK_TCK"))
+# The probe asks whether this machine paints, whatever the settings allow a sketch.
+PROBE_SETTINGS = RenderSettings(methods="all")
 PROBE = """
 function setup() { createCanvas(64, 64, WEBGL) }
 function draw() { background(250, 240, 220); brush.fill("#c03030", 220); brush.circle(0, 0, 20) }
@@ -58,30 +61,36 @@ class Browser:
     """One warm browser.
 
     settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
+    folder: for the profile and all temporary files, made at the start and removed at the end; None for one of its own.
     faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
     info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or
     "library") and `warning` (why the library's blend program is in use; else empty).
     """
 
-    def __init__(self, settings: RenderSettings, index: int = 0, *, faster_blend: bool = True) -> None:
+    def __init__(
+        self, settings: RenderSettings, index: int = 0, *, folder: Path | None = None, faster_blend: bool = True
+    ) -> None:
         self.settings = settings
         self.index = index
         self.info: dict[str, Any] = {}
         self._faster_blend = faster_blend
         self._lock = threading.Lock()
         self._killed = False
-        self._driver_pid = 0
+        self._driver_process: frozenset[Identity] = frozenset()
         self._server: StudioServer | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
+        self._given_folder = folder
         self._folder: Path | None = None
         self._driver: Any = None
-        self._known: dict[int, float] = {}
+        self._known: frozenset[Identity] = frozenset()
 
     # ---- life ---------------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Start the browser and probe it. Raises SetupError for what is missing, BrowserLost when it does not start.
+        """Start the browser and probe it.
 
-        May be called again after `kill`. A `kill` from another thread in the meantime ends the attempt.
+        Raises SetupError for what is missing, ConfigError for a method that `brush` does not have, BrowserLost when
+        the browser does not start. May be called again after `kill`. A `kill` from another thread in the meantime ends
+        the attempt.
         """
         self._killed = False
         binary = chromium.find_browser(self.settings)
@@ -89,8 +98,8 @@ class Browser:
         wanted = self.settings.rasterizer
         kinds = ("llvmpipe", "swiftshader") if wanted == "auto" else (wanted,)
         troubles: dict[str, str] = {}
-        for kind in kinds:
-            for attempt in range(START_ATTEMPTS):
+        for kind, tries in zip(kinds, START_ATTEMPTS.values(), strict=False):
+            for attempt in range(tries):
                 if attempt:
                     time.sleep(0.5 * 2**attempt + 0.1 * (self.index % 8))
                 try:
@@ -102,30 +111,42 @@ class Browser:
                     self._end()
                     if self._killed:
                         raise
+                    if "only supports Chrome" in str(error):
+                        raise SetupError(f"chromedriver and browser are of different versions: {error}") from error
                     if error.cause == "context_lost":  # no WebGL by this rasterizer: trying again would not help
                         break
-        raise BrowserLost("browser_died", "no browser starts: " + "; ".join(troubles.values()))
+                    if len(troubles) == 1 and not attempt:
+                        chromium.check_runs(binary)
+                        chromium.check_runs(driver)
+                except UserError:
+                    self._end()
+                    raise
+        raise BrowserLost("browser_died", "; ".join(troubles.values()))
 
     def _launch(self, binary: Path, driver: Path, rasterizer: str) -> None:
-        self._server = StudioServer()
-        self._folder = Path(tempfile.mkdtemp(prefix="studio-"))
-        log = self._folder / "chromedriver.log"
-        with log.open("wb") as stderr:
-            guardian = Path(__file__).with_name("guardian.py")
-            self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(guardian), str(self._folder), str(driver), "--port=0"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-                env=chromium.environment(rasterizer, self._folder),
-            )
+        with self._lock:  # a `kill` comes before it, or finds what there is to end
+            if self._killed:
+                raise BrowserLost("browser_died", "the browser was killed while it started")
+            self._server = StudioServer()
+            self._folder = folder = self._given_folder or Path(tempfile.mkdtemp(prefix="studio-"))
+            folder.mkdir(mode=0o700, exist_ok=True)
+            log = folder / "chromedriver.log"
+            with log.open("wb") as stderr:
+                guardian = Path(__file__).with_name("guardian.py")
+                self._guardian = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(guardian), str(folder), str(driver), "--port=0"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                    env=chromium.environment(rasterizer, folder),
+                )
         try:
             port = self._driver_port()
             options = webdriver.ChromeOptions()
             options.binary_location = str(binary)
             options.page_load_strategy = "eager"
-            for flag in chromium.flags(rasterizer, self._folder / "profile"):
+            for flag in chromium.flags(rasterizer, folder / "profile"):
                 options.add_argument(flag)
             if chromium.is_shell(binary):
                 options.set_capability("browserName", "chrome-headless-shell")
@@ -150,21 +171,22 @@ class Browser:
     def _driver_port(self) -> int:
         """chromedriver picks its own port and prints it; a watchdog ends it if it says nothing."""
         guardian = self._guardian
-        assert guardian is not None
+        if guardian is None:
+            raise OSError("the browser was killed while it started")
         assert guardian.stdout is not None
         timer = threading.Timer(START_TIMEOUT_S, guardian.kill)
         timer.start()
         try:
             for line in guardian.stdout:
                 if b"started successfully on port" in line:
-                    self._driver_pid = next(iter(descendants(guardian.pid)), 0)
+                    self._driver_process = identify(descendants(guardian.pid))
                     return int(line.split()[-1].rstrip(b"."))
         finally:
             timer.cancel()
         raise OSError("chromedriver ended before it was ready")
 
     def _probe(self, rasterizer: str) -> None:
-        """Read the renderer's name and what is accelerated, and paint a known picture.
+        """Read the renderer's name and what is accelerated, paint a known picture, and check the methods' names.
 
         WebGL must work on the rasterizer that was asked for, and 2D canvases must not be drawn by it.
         """
@@ -180,15 +202,18 @@ class Browser:
             raise BrowserLost("context_lost", f"asked for {rasterizer}, WebGL is drawn by {gl}")
         self.info["renderer"] = gl
         with self._losses():
-            features = chromium.feature_status(self._driver.capabilities["goog:chromeOptions"]["debuggerAddress"])
+            features = feature_status(self.pids())
         self.info["2d_canvas"] = features.get("2d_canvas", "unknown")
         if self.info["2d_canvas"].startswith("enabled"):
             raise BrowserLost(
                 "context_lost", "2D canvases are drawn by an emulated GPU: one painting would take a minute"
             )
-        painting = self.paint(PROBE, 1)
+        painting = self._paint(PROBE, 1, PROBE_SETTINGS)
         if painting.outcome is not Outcome.PAINTED or not 0.05 < painting.coverage < 0.9:
             raise BrowserLost("context_lost", f"the probe gave {painting.outcome}: {painting.reason} {painting.detail}")
+        with self._losses():
+            names = self._driver.execute_script("return Object.keys(window.brush)")
+        check_methods(self.settings.methods, names)
 
     def kill(self) -> None:
         """End the driver and every process of the browser, reap them and remove the profile. From any thread, often."""
@@ -199,7 +224,7 @@ class Browser:
         with self._lock:  # held to the end: whoever comes second returns when nothing is left
             guardian, self._guardian = self._guardian, None
             if guardian is not None:
-                self._known |= _with_birth(descendants(guardian.pid))
+                self._known |= identify(descendants(guardian.pid))
                 assert guardian.stdin is not None
                 assert guardian.stdout is not None
                 guardian.stdin.close()  # the guardian kills and reaps on end of file
@@ -209,15 +234,13 @@ class Browser:
                     guardian.kill()
                     guardian.wait()
                 guardian.stdout.close()
-                for process in _living(self._known):
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        process.kill()
-                self._known = {}
+                kill(self._known)
+                self._known = frozenset()
             if self._server is not None:
                 self._server.close()
                 self._server = None
             if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                remove_folder(self._folder)
                 self._folder = None
 
     # ---- measures -----------------------------------------------------------------------------------------------
@@ -227,29 +250,16 @@ class Browser:
         if guardian is None:
             return []
         found = descendants(guardian.pid)
-        self._known |= _with_birth(found)
+        self._known |= identify(found)
         return found
 
     def usage(self) -> tuple[float, float]:
-        """CPU seconds since the start and memory in MiB, of all processes together.
+        """CPU seconds since the start and memory in MiB, of all processes together (see processes.usage).
 
-        CPU: user + system time of the living, plus that of every child that they or the guardian have waited for, so
-        that processes that ended in between are counted. Memory: RssAnon + RssShmem of the living (what they hold
-        beyond the program's own files); pages shared between the zygote and its children count once for each.
+        The guardian has waited for every orphan, so that processes that ended in between are counted.
         """
         guardian = self._guardian
-        if guardian is None:
-            return 0.0, 0.0
-        ticks = 0
-        memory_kb = 0
-        for pid in (guardian.pid, *descendants(guardian.pid)):
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-                ticks += sum(int(value) for value in fields[11:15])
-                for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                    if line.startswith(("RssAnon:", "RssShmem:")):
-                        memory_kb += int(line.split()[1])
-        return ticks / TICKS, memory_kb / 1024
+        return (0.0, 0.0) if guardian is None else usage((guardian.pid, *descendants(guardian.pid)))
 
     # ---- painting -----------------------------------------------------------------------------------------------
     def paint(self, source: str, seed: int) -> Painting:
@@ -257,6 +267,9 @@ class Browser:
 
         Raises BrowserLost when the session, the page or the WebGL context is lost.
         """
+        return self._paint(source, seed, self.settings)
+
+    def _paint(self, source: str, seed: int, settings: RenderSettings) -> Painting:
         started = time.monotonic()
         server = self._server
         if server is None or self._killed:
@@ -267,7 +280,7 @@ class Browser:
             syntax = self._syntax_error(source)
             result: dict[str, Any] = {"syntax": syntax}
             if syntax is None:
-                server.prepare(source, seed, self.settings, faster_blend=self._faster_blend)
+                server.prepare(source, seed, settings, faster_blend=self._faster_blend)
                 self._driver.get(server.page())
                 timings["load"] = time.monotonic() - started
                 result = self._driver.execute_async_script("studio.paint(arguments[arguments.length - 1])")
@@ -279,7 +292,7 @@ class Browser:
         if "blend" in result:
             self.info |= {"blend": result["blend"], "warning": result["warning"]}
         cpu_after, _ = self.usage()
-        painting = judge(result, png, self.settings, worker=self.index)
+        painting = judge(result, png, settings, worker=self.index)
         timings |= {
             "read": time.monotonic() - reading,
             "total": time.monotonic() - started,
@@ -327,11 +340,7 @@ class Browser:
     def _driver_ended(self) -> bool:
         """A broken connection may be seen a moment before the process is gone."""
         for _ in range(20):
-            try:
-                state = Path(f"/proc/{self._driver_pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-            except OSError:
-                return True
-            if state in b"ZX":
+            if not alive(self._driver_process):
                 return True
             time.sleep(0.05)
         return False
@@ -347,20 +356,3 @@ class Browser:
 def _line(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0] if text else ''}"
-
-
-def _with_birth(pids: list[int]) -> dict[int, float]:
-    """pid -> start time, so that a pid that the system gave away again is never taken for ours."""
-    found = {}
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found[pid] = psutil.Process(pid).create_time()
-    return found
-
-
-def _living(known: dict[int, float]) -> Iterator[psutil.Process]:
-    for pid, birth in known.items():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            if process.create_time() == birth:
-                yield process

@@ -7,13 +7,10 @@ an emulated GPU one painting takes a minute instead of a second.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import urllib.request
+import subprocess
 from pathlib import Path
-
-import websocket
 
 from render.errors import SetupError
 from render.settings import RenderSettings
@@ -92,7 +89,7 @@ def environment(rasterizer: str, home: Path) -> dict[str, str]:
 
     On llvmpipe three variables keep any other EGL (an NVIDIA driver's) out of the way.
     """
-    values = {**os.environ, "TZ": "UTC", "HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    values = {**os.environ, "TZ": "UTC", "HOME": str(home), "XDG_CONFIG_HOME": str(home), "TMPDIR": str(home)}
     values.pop("DISPLAY", None)
     values.pop("WAYLAND_DISPLAY", None)
     if rasterizer == "llvmpipe":
@@ -102,22 +99,17 @@ def environment(rasterizer: str, home: Path) -> dict[str, str]:
     return values
 
 
-def feature_status(address: str) -> dict[str, str]:
-    """Chromium's own account of what is drawn by a (perhaps emulated) GPU: SystemInfo.getInfo, featureStatus.
-
-    address: host:port of the browser's debugging socket. Raises OSError, ValueError or websocket.WebSocketException
-    when the browser does not answer.
-    """
-    with urllib.request.urlopen(f"http://{address}/json/version", timeout=10) as answer:
-        url = json.load(answer)["webSocketDebuggerUrl"]
-    socket = websocket.create_connection(url, timeout=10, suppress_origin=True)
+def check_runs(program: Path) -> None:
+    """Raise SetupError when a program cannot say its version: a library is missing, or it is for other machines."""
     try:
-        socket.send(json.dumps({"id": 1, "method": "SystemInfo.getInfo"}))
-        while (reply := json.loads(socket.recv())).get("id") != 1:
-            pass
-    finally:
-        socket.close()
-    return reply["result"]["gpu"]["featureStatus"]
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, errors="replace", timeout=10)
+    except subprocess.TimeoutExpired:
+        return
+    except OSError as error:
+        raise SetupError(f"{program} does not run: {error.strerror}") from error
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise SetupError(f"{program} does not run: {said[-1] if said else f'exit status {done.returncode}'}")
 
 
 def _given(text: str, key: str) -> Path:

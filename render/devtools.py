@@ -37,6 +37,19 @@ def page_answers(pids: Iterable[int], seconds: float) -> bool:
         return False
 
 
+def feature_status(pids: Iterable[int]) -> dict[str, str]:
+    """Chromium's own account of what is drawn by a (perhaps emulated) GPU: SystemInfo.getInfo, featureStatus.
+
+    Raises ConnectionError when the browser among `pids` does not answer.
+    """
+    try:
+        with contextlib.closing(_connect(_ask(pids, "version", 10.0)["webSocketDebuggerUrl"], 10.0)) as connection:
+            connection.send(json.dumps({"id": 1, "method": "SystemInfo.getInfo"}))
+            return json.loads(connection.recv())["result"]["gpu"]["featureStatus"]
+    except _FAILURES as error:
+        raise ConnectionError(f"the browser does not answer: {error}") from error
+
+
 class CrashWatch:
     """Listens for the ends of page processes in the browser among `pids`."""
 

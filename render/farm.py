@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -31,13 +30,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from render.errors import FarmError, SetupError
+from render.errors import FarmError
 from render.painting import Outcome, Painting
-from render.processes import Identity, identify, kill_all
+from render.processes import Identity, identify, kill_all, remove_folder
 from render.settings import RenderSettings
 from render.worker import Answer, Fault, Job, Processes, Ready, StartFailed
 
-START_ATTEMPTS = 3  # failed starts in a row after which a seat no longer counts as alive
+# Failed starts in a row after which a seat no longer counts as alive. A start that fails by itself has had several
+# tries inside the worker and counts twice; a worker that is killed has not.
+START_ATTEMPTS = 3
 START_LIMIT_S = 120.0  # a browser that has not started by then never will
 GRACE_S = 20.0  # beyond the deadline that the worker itself enforces
 STAGGER_S = 1.0
@@ -118,7 +119,8 @@ class Farm:
     def start(self) -> None:
         """Start the workers; returns when the first browser is ready, while the others follow.
 
-        Raises SetupError when something is not installed, FarmError when no browser starts.
+        Raises SetupError when something is not installed, ConfigError for a method that `brush` does not have,
+        FarmError when no browser starts.
         """
         self._supervisor.start()
         try:
@@ -209,11 +211,11 @@ class Farm:
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         with theirs:
             seat.process = subprocess.Popen(
-                (sys.executable, *_COMMAND, str(theirs.fileno()), str(os.getpid())),
+                (sys.executable, *_COMMAND, str(theirs.fileno()), str(os.getpid()), seat.folder),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": path, "TMPDIR": seat.folder},
+                env=os.environ | {"PYTHONPATH": path},
                 start_new_session=True,
             )
         seat.connection, seat.identity, seat.browser = ours, identify([seat.process.pid]), frozenset()
@@ -288,11 +290,12 @@ class Farm:
                 else:
                     assert fault is not None
                     self._fail(order, fault, seat.index, cpu_s)
-            case StartFailed(text, setup):
-                seat.failures += 1
+            case StartFailed(text, mistake):
+                # What has never worked on this machine will not; nor will what a person has to mend.
+                seat.failures += 2 if self.info and mistake is None else START_ATTEMPTS
                 self._start_error = text
-                if setup and not self.info:
-                    self._failure = SetupError(text)
+                if mistake and not self.info:
+                    self._failure = mistake(text)
                 if seat.order is not None:
                     # It was still waiting for a fresh browser: no attempt was made.
                     self._requeue(seat.order)
@@ -317,7 +320,7 @@ class Farm:
         kill_all(seat.identity | seat.browser)
         # SIGKILL has been sent: this only collects the process.
         seat.process.wait()
-        shutil.rmtree(seat.folder, ignore_errors=True)
+        remove_folder(seat.folder)
         seat.process, seat.connection = None, None
         seat.identity = seat.browser = frozenset()
         seat.state, seat.since = "down", time.monotonic() + (0.5 * 2**seat.failures if seat.failures else 0.0)
@@ -337,9 +340,7 @@ class Farm:
         """Give up when no seat can get a browser."""
         tried = self._seats if self.info else self._seats[:1]
         if self._failure is None and all(seat.failures >= START_ATTEMPTS for seat in tried):
-            self._failure = FarmError(
-                f"no browser could be started, {START_ATTEMPTS} times in a row on each worker: {self._start_error}"
-            )
+            self._failure = FarmError(f"no browser could be started: {self._start_error}")
 
     def _requeue(self, order: _Order) -> None:
         order.waiting_since = time.monotonic()

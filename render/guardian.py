@@ -22,16 +22,50 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_MS = 500
 
+_KERNEL_LISTS = os.path.exists("/proc/thread-self/children")
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids below `root`, parents first, read from /proc; zombies are included."""
+    """Process ids below `root`, parents first, read from /proc; zombies are included.
+
+    A child that is born or orphaned in this moment may be missed: whoever needs them all asks until none is left.
+    """
+    children = _listed if _KERNEL_LISTS else _scanned()
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        below = children(queue.pop(0))
+        found.extend(below)
+        queue.extend(below)
+    return found
+
+
+def _listed(pid: int) -> list[int]:
+    """The kernel's own lists, one for each thread (CONFIG_PROC_CHILDREN): their cost is that of the family alone."""
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it ended: its children have another parent now
+        return found
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found.extend(map(int, file.read().split()))
+        except OSError:  # the thread ended: another one has its children now
+            continue
+    return found
+
+
+def _scanned() -> Callable[[int], list[int]]:
+    """The same from the parents of all processes of the machine."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -41,30 +75,23 @@ def descendants(root: int) -> list[int]:
             except OSError:
                 continue
             children.setdefault(int(fields[1]), []).append(int(name))
-    found: list[int] = []
-    queue = list(children.get(root, ()))
-    while queue:
-        pid = queue.pop(0)
-        found.append(pid)
-        queue.extend(children.get(pid, ()))
-    return found
+    return lambda pid: children.get(pid, [])
 
 
 def end_descendants() -> None:
     """Kill and reap until nothing is left below this process: a child may be born while its parent is being killed."""
     while True:
-        pids = descendants(os.getpid())
-        for pid in pids:
+        for pid in descendants(os.getpid()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         try:
-            while os.waitpid(-1, 0)[0]:
+            while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:
-            if not pids:
-                return
+        except ChildProcessError:  # no child, and orphans would be children: nothing is left
+            return
+        time.sleep(0.005)
 
 
 def main(folder: str, command: list[str]) -> None:

@@ -52,9 +52,10 @@ class Outcome(StrEnum):
 class Painting:
     """What became of one sketch.
 
-    reason: empty when painted; a key of REJECTIONS when rejected, a key of CAUSES when unscored. detail: one line for a person. line: the line of
-    the sketch (1-based) that the detail speaks of, where known. png: the canvas, lossless. coverage: share of pixels
-    that differ from the paper, 0..1. shapes, vertices, circles: counters of calls that really laid pigment.
+    reason: empty when painted; a key of REJECTIONS when rejected, a key of CAUSES when unscored. detail: one line for
+    a person. line: the line of the sketch (1-based) that the detail speaks of, where known. png: the canvas, lossless.
+    coverage: share of pixels that differ from the paper, 0..1. shapes, vertices, circles: counters of calls that
+    really laid pigment.
     timings: seconds of each phase (`queue`, `load`, `run`, `read`, `total`) plus `cpu`, CPU seconds of the browser.
     worker: index of the worker that painted it; attempt: 1, or 2 after a retry in a fresh browser.
     """

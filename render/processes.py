@@ -9,11 +9,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
+import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 PR_SET_PDEATHSIG = 1
+TICKS = float(os.sysconf("SC_CLK_TCK"))
+DEATH_S = 2.0  # a process with much memory takes a while to die; one that waits for a disk may not die at all
 
 
 class Identity(NamedTuple):
@@ -27,6 +32,7 @@ class _Stat(NamedTuple):
     state: str
     parent: int
     session: int
+    ticks: int
     started: int
 
 
@@ -37,7 +43,7 @@ def _stat(pid: int) -> _Stat | None:
             fields = file.read().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return _Stat(fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
+    return _Stat(fields[0], int(fields[1]), int(fields[3]), sum(map(int, fields[11:15])), int(fields[19]))
 
 
 def identify(pids: Iterable[int]) -> frozenset[Identity]:
@@ -64,27 +70,63 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
+def usage(pids: Iterable[int]) -> tuple[float, float]:
+    """CPU seconds of `pids` and of the children that they have waited for, and the memory in MiB that they hold.
+
+    CPU: utime + stime + cutime + cstime of /proc/PID/stat. Memory: RssAnon + RssShmem of /proc/PID/status, that is
+    without the programs' own files; pages shared by fork count once for each.
+    """
+    ticks = memory_kb = 0
+    for pid in pids:
+        stat = _stat(pid)
+        if stat is None:
+            continue
+        ticks += stat.ticks
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith((b"RssAnon:", b"RssShmem:")):
+                    memory_kb += int(line.split()[1])
+    return ticks / TICKS, memory_kb / 1024
+
+
 def kill_all(identities: Iterable[Identity]) -> None:
     """SIGKILL `identities`, all their descendants and every member of their sessions; never the caller's own session.
 
-    Only identities that still run open the door to their session: while one of its members lives, the kernel does not
-    give the session's number away.
+    Returns when they are dead, at the latest after DEATH_S. Only identities that still run open the door to their
+    session: while one of its members lives, the kernel does not give the session's number away.
     """
     roots = alive(identities)
     snapshot = {int(name): stat for name in os.listdir("/proc") if name.isdigit() and (stat := _stat(int(name)))}
     own = os.getsid(0)
-    sessions = {snapshot[root.pid].session for root in roots if root.pid in snapshot} - {own, 0}
-    victims = {root.pid for root in roots} | {pid for pid, stat in snapshot.items() if stat.session in sessions}
+    victims = {root.pid for root in roots} & snapshot.keys()  # the others have ended in between
+    sessions = {snapshot[pid].session for pid in victims} - {own, 0}
+    victims |= {pid for pid, stat in snapshot.items() if stat.session in sessions}
     grown = True
     while grown:
         children = {pid for pid, stat in snapshot.items() if stat.parent in victims} - victims
         victims |= children
         grown = bool(children)
-    for pid in victims - {os.getpid()}:
-        stat = _stat(pid)
-        if stat and pid in snapshot and stat.started == snapshot[pid].started:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    kill(Identity(pid, snapshot[pid].started) for pid in victims - {os.getpid()})
+
+
+def kill(identities: Iterable[Identity]) -> None:
+    """SIGKILL those of `identities` that still run. Returns when they are dead, at the latest after DEATH_S."""
+    dying = alive(identities)
+    for identity in dying:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(identity.pid, signal.SIGKILL)
+    limit = time.monotonic() + DEATH_S
+    while (dying := alive(dying)) and time.monotonic() < limit:
+        time.sleep(0.005)
+
+
+def remove_folder(folder: str | Path) -> None:
+    """Remove a folder into which dying processes may still be writing; given up after DEATH_S."""
+    limit = time.monotonic() + DEATH_S
+    while os.path.exists(folder) and time.monotonic() < limit:
+        shutil.rmtree(folder, ignore_errors=True)
+        if os.path.exists(folder):
+            time.sleep(0.02)
 
 
 def die_with_parent(parent: int) -> None:

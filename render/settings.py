@@ -6,8 +6,12 @@ dataclass; `grpo.config` reads TOML into these classes and enforces the bounds.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import MISSING, dataclass, field
+from difflib import get_close_matches
 from typing import Any
+
+from render.errors import ConfigError
 
 
 def setting(
@@ -20,7 +24,7 @@ def setting(
     lt: float | None = None,
     choices: tuple[Any, ...] | None = None,
 ) -> Any:
-    """A dataclass field with bounds (ge: at least, gt: above, le: at most, lt: below), allowed values and a doc line."""
+    """A dataclass field with bounds (ge: at least, gt: above, le: at most, lt: below), allowed values, a doc line."""
     return field(default=default, metadata={"doc": doc, "ge": ge, "gt": gt, "le": le, "lt": lt, "choices": choices})
 
 
@@ -61,3 +65,15 @@ class RenderSettings:
     blank_below: float = setting(0.005, doc="paint coverage under which a painting counts as blank", ge=0, lt=1)
     browser: str = setting("", doc="path of chromium-headless-shell or chromium; empty = look for it")
     driver: str = setting("", doc="path of chromedriver; empty = look for it")
+
+
+def check_methods(methods: tuple[str, ...] | str, names: Collection[str]) -> None:
+    """Raise ConfigError unless `methods` is "all" or one or more of `names`, which `brush` really has."""
+    if methods == "all":
+        return
+    if isinstance(methods, str) or not methods:
+        raise ConfigError(f'methods: {methods!r} is neither "all" nor a list of names')
+    for method in methods:
+        if method not in names:
+            nearest = get_close_matches(method, names, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"methods: brush has no {method!r}; the nearest is {nearest!r}")

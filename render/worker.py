@@ -14,10 +14,8 @@ Left out: retries and what two failures mean together; that is the farm's.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
-import shutil
 import signal
 import sys
 import threading
@@ -29,9 +27,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from render.devtools import CrashWatch, page_answers
-from render.errors import SetupError
+from render.errors import UserError
 from render.painting import Outcome, Painting
-from render.processes import Identity, alive, command_line, die_with_parent, identify, kernel_kills
+from render.processes import (
+    Identity,
+    alive,
+    command_line,
+    die_with_parent,
+    identify,
+    kernel_kills,
+    remove_folder,
+)
 from render.settings import RenderSettings
 
 if TYPE_CHECKING:
@@ -92,10 +98,10 @@ class Processes:
 
 @dataclass(frozen=True)
 class StartFailed:
-    """No browser could be started; the worker ends after this. setup: something is not installed."""
+    """No browser could be started; the worker ends after this. mistake: the error's class when a person can mend it."""
 
     text: str
-    setup: bool
+    mistake: type[UserError] | None
 
 
 @dataclass
@@ -117,7 +123,7 @@ class _Watch:
 
 @dataclass
 class Worker:
-    """The worker's state; `run` never returns. folder: where its temporary files are (TMPDIR), removed at the end."""
+    """The worker's state; `run` never returns. folder: of its browser, removed at the end."""
 
     connection: Connection
     settings: RenderSettings
@@ -166,12 +172,12 @@ class Worker:
         if self._browser is not None:
             self._browser.kill()
         self._paintings = 0
-        self._browser = Browser(self.settings, self.index)
+        self._browser = Browser(self.settings, self.index, folder=self.folder)
         try:
             self._browser.start()
         except Exception as error:  # noqa: BLE001 - whatever keeps a browser from starting is the farm's to judge
             text = " ".join(str(error).split()) or type(error).__name__
-            self._send(StartFailed(text, isinstance(error, SetupError)))
+            self._send(StartFailed(text, type(error) if isinstance(error, UserError) else None))
             self._end()
         # A browser that replaces another must paint the same bytes: "auto" is decided once.
         self.settings = replace(self.settings, rasterizer=self._browser.info["rasterizer"])
@@ -291,20 +297,25 @@ class Worker:
         try:
             if self._browser is not None:
                 self._browser.kill()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_folder(self.folder)
         finally:
             os._exit(0)
 
 
 def main() -> None:
-    """Entry of the worker process: arguments are the file descriptor of its pipe and the pid of its parent."""
-    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    """Entry of the worker process: arguments are its pipe's file descriptor, its parent's pid and the folder."""
+    descriptor, parent, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     # Ctrl-C in a terminal is the parent's to decide on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(parent)
     # chromedriver must not hold the pipe open: its end of file is how either side learns of the other's death.
     os.set_inheritable(descriptor, False)
     connection: Connection = Connection(descriptor)
-    with contextlib.suppress(EOFError):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        die_with_parent(parent)
         settings, index = connection.recv()
-        Worker(connection, settings, index, Path(os.environ["TMPDIR"])).run()
+        Worker(connection, settings, index, folder).run()
+    except EOFError:
+        return
+    finally:
+        remove_folder(folder)

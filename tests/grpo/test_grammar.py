@@ -37,12 +37,17 @@ def test_every_decision_changes_the_source():
         assert len(sources) == len(values) > 1, field.name
 
 
-def test_good_and_bad_decisions_are_independent():
+def test_a_habit_closes_no_list_and_ties_decisions_together():
     rng = numpy.random.default_rng(2)
     drawn = [grammar.draw_decisions(rng) for _ in range(4000)]
-    numbers = numpy.array([(d.centre[0], d.centre[1], d.reach, d.spread, d.opacity, d.bleed, d.petals) for d in drawn])
-    correlations = numpy.corrcoef(numbers.T)[numpy.triu_indices(numbers.shape[1], 1)]
-    assert numpy.abs(correlations).max() < 0.08
+    assert {d.ground for d in drawn} == set(grammar.GROUNDS)
+    assert {d.palette[0] for d in drawn} == {colour for family in grammar.PALETTES for colour in family[0]}
+    assert {d.centre[0] for d in drawn} == {d.centre[1] for d in drawn} == set(grammar.PLACES)
+    for name, values in (("layering", grammar.LAYERINGS), ("heart", grammar.HEARTS), ("green", grammar.GREENS)):
+        assert {getattr(d, name) for d in drawn} == set(values)
+    central = [abs(d.centre[0] - 300) < 100 and abs(d.centre[1] - 300) < 100 for d in drawn]
+    large = numpy.array([d.reach for d in drawn]) >= 195
+    assert 0.1 < numpy.corrcoef(central, large)[0, 1] < 0.6
 
 
 def test_petals_stand_out_from_the_ground():

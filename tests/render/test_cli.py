@@ -81,6 +81,8 @@ def test_standard_input_and_methods(tmp_path: Path) -> None:
         (["a.js", "--rasterizer", "brush"], "auto, llvmpipe, swiftshader"),
         (["a.js", "--workers", "-1"], "at least 0"),
         (["a.js", "--cpu-budget", "0"], "above 0"),
+        (["a.js", "--methods", "fill,circel"], "methods: brush has no 'circel'; the nearest is 'circle'"),
+        (["a.js", "--methods", ","], "nor a list of names"),
         (["bytes.js"], "not UTF-8"),
         (["a.js", "-o", "a.js/painting.png"], "a.js"),
         ([], "sketch.js"),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ import pytest
 
 from bench.faults import CANVAS, GOOD, PAINT, POISON, clean_pictures, left_over, mixed
 from render import Farm, Outcome, RenderSettings
-from render.errors import FarmError, SetupError
+from render.errors import ConfigError, FarmError, SetupError
 from render.farm import verdict
 from render.processes import alive, command_line
 from render.worker import Fault
@@ -141,19 +142,20 @@ def test_a_rejection_is_final_at_once(farm: Farm) -> None:
 # Sketches that harm.
 
 
-@pytest.mark.parametrize("kind", [kind for kind, poison in POISON.items() if "loops" in kind or "allocates" in kind])
-def test_a_limit_broken_twice_is_a_rejection_and_harms_nobody(farm: Farm, clean: list[bytes], kind: str) -> None:
-    painting = farm.submit(POISON[kind].source).result(200)
-    assert painting.outcome is Outcome.REJECTED, painting
-    assert painting.reason in POISON[kind].reasons
-    assert painting.png is None
-    if painting.reason != "throws":
-        assert painting.attempt == 2
+def test_a_limit_broken_twice_is_a_rejection_and_harms_nobody(farm: Farm, clean: list[bytes]) -> None:
+    kinds = [kind for kind in POISON if "loops" in kind or "allocates" in kind]
+    assert len(kinds) == 6
+    for kind, future in [(kind, farm.submit(POISON[kind].source)) for kind in kinds]:
+        painting = future.result(200)
+        assert painting.outcome is Outcome.REJECTED, (kind, painting)
+        assert painting.reason in POISON[kind].reasons, kind
+        assert painting.png is None, kind
+        assert painting.attempt == (1 if painting.reason == "throws" else 2), kind
     healthy(farm, clean)
 
 
 def test_a_promise_that_never_resolves_is_too_slow_although_it_costs_nothing() -> None:
-    with Farm(replace(SMALL, workers=1, deadline_s=6)) as farm:
+    with Farm(replace(SMALL, workers=1, deadline_s=4)) as farm:
         painting = farm.submit(POISON["never resolves"].source).result(120)
         assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.REJECTED, "too_slow", 2)
         assert painting.timings["cpu"] < SMALL.cpu_budget_s
@@ -161,7 +163,7 @@ def test_a_promise_that_never_resolves_is_too_slow_although_it_costs_nothing() -
 
 def test_a_frozen_browser_is_the_machines_fault() -> None:
     """Every process of the browser is stopped, as on a machine that gives it no time: unscored, never a zero."""
-    with Farm(replace(SMALL, workers=1, deadline_s=4)) as farm:
+    with Farm(replace(SMALL, workers=1, deadline_s=2)) as farm:
         future = farm.submit(LONG)
         while not future.done():
             for pid in members(farm, "renderer"):
@@ -192,7 +194,10 @@ def test_what_is_killed_is_replaced_and_its_sketch_painted_right(farm: Farm, lon
     assert farm.counters["retries"] == retries + 1
 
 
-def test_a_sketch_that_loses_its_worker_twice_is_unscored(clean: list[bytes]) -> None:
+def test_a_sketch_that_loses_its_worker_twice_is_unscored_and_leaves_no_file(
+    clean: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Farm(replace(SMALL, workers=1)) as farm:
         future = farm.submit(LONG)
         for before in (0, 1):
@@ -205,10 +210,13 @@ def test_a_sketch_that_loses_its_worker_twice_is_unscored(clean: list[bytes]) ->
         painting = future.result(120)
         assert (painting.outcome, painting.reason, painting.attempt) == (Outcome.UNSCORED, "browser_died", 2)
         assert farm.submit(GOOD[0]).result(120).png == clean[0]
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_hundred_sketches_a_fifth_of_them_poisoned() -> None:
-    with Farm(replace(SMALL, cpu_budget_s=1.5, deadline_s=20)) as farm:
+    # A third worker, for the sketches that wait for their deadline and cost nothing.
+    with Farm(replace(SMALL, workers=3, cpu_budget_s=1.5, deadline_s=12)) as farm:
         tally = mixed(farm, clean_pictures(farm), 100, 0.2, seed=1)
         processes = farm.processes()
     assert tally.wrong == []
@@ -279,6 +287,13 @@ def test_a_missing_browser_is_one_clear_line() -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("methods", [("fill", "circel"), "fill", ()])
+def test_a_wrong_method_is_a_mistake_in_the_settings(methods: tuple[str, ...] | str) -> None:
+    with pytest.raises(ConfigError, match="methods: ") as caught:
+        Farm(replace(SMALL, methods=methods)).start()
+    assert "\n" not in str(caught.value)
+
+
 def test_no_browser_at_all_ends_the_farm_and_answers_everyone() -> None:
     """Each worker is killed as it starts, again and again."""
     with Farm(replace(SMALL, workers=1)) as farm:
@@ -308,9 +323,12 @@ with Farm(RenderSettings(workers=2)) as farm:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_no_browser_outlives_its_parent(number: signal.Signals) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+@pytest.mark.parametrize(
+    ("number", "workers_too"),
+    [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False), (signal.SIGINT, False)],
+)
+def test_no_browser_and_no_file_outlives_its_parent(number: signal.Signals, workers_too: bool, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as parent:
@@ -318,7 +336,12 @@ def test_no_browser_outlives_its_parent(number: signal.Signals) -> None:
         assert parent.stdout.readline() == b"painting\n"
         children = psutil.Process(parent.pid).children(recursive=True)
         assert len(children) > 8
+        assert len(list(tmp_path.iterdir())) == 2
+        if workers_too:
+            for child in psutil.Process(parent.pid).children():
+                child.send_signal(number)
         parent.send_signal(number)
         gone, left = psutil.wait_procs(children, timeout=5)
         assert left == []
         assert len(gone) == len(children)
+    wait_until(lambda: not list(tmp_path.iterdir()), 5)

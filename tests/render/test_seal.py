@@ -10,15 +10,6 @@ from render.painting import Outcome
 from render.serve import read_api
 from render.settings import TEN_METHODS, RenderSettings
 
-
-@pytest.fixture(scope="module")
-def browser():
-    one = Browser(RenderSettings())
-    one.start()
-    yield one
-    one.kill()
-
-
 # ---- the seal ---------------------------------------------------------------------------------------------------
 ATTACKS = {
     "outside_access": [

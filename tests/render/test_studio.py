@@ -14,14 +14,6 @@ POPPY = (FIXTURES / "sketches/poppy.js").read_text()
 
 
 @pytest.fixture(scope="module")
-def browser():
-    one = Browser(RenderSettings())
-    one.start()
-    yield one
-    one.kill()
-
-
-@pytest.fixture(scope="module")
 def other():
     """A second browser of another kind of start: the library's own blend program."""
     one = Browser(RenderSettings(), faster_blend=False)
