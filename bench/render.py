@@ -1,8 +1,8 @@
 """python -m bench.render [-n ROUNDS] [--rasterizer auto|llvmpipe|swiftshader ...]
 
-Warm seconds of one painting, in one browser, for three sets of sketches: those of the tests, the embedded pool, and what
-the small policy starts from (the grammar). With several rasterizers they are measured in turn within one run and the
-table gives each one's ratio to the first. The first painting of each set is not counted (caches fill).
+Warm seconds of one painting, in one browser, for three sets of sketches: those of the tests, the embedded pool, and
+what the small policy starts from (the grammar). With several rasterizers they are measured in turn within one run and
+the table gives each one's ratio to the first. The first painting of each set is not counted (caches fill).
 The last line is for machines.
 """
 

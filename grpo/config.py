@@ -109,6 +109,9 @@ class TrainSettings:
     clip_high: float = setting(0.28, doc="upper clip of the ratio, 1 + clip_high", ge=0)
     num_iterations: int = setting(1, doc="updates on the same rollouts", ge=1)
     micro_batch_size: int = setting(1, doc="rollouts in one forward and backward pass", ge=1)
+    top_entropy_quantile: float = setting(
+        1.0, doc="share of the tokens, the most uncertain ones, that the policy term is kept on; 1 = all", gt=0, le=1
+    )
     beta: float = setting(0.0, doc="weight of the KL term; 0 = no reference", ge=0)
     kl_estimator: str = setting("k3", doc="estimator of the KL term", choices=("k1", "k2", "k3"))
     kl_times_ratio: bool = setting(False, doc="multiply k3 by the ratio, as TRL 1.16 does by default")

@@ -29,6 +29,7 @@ Shapes: _B sequences, _T completion tokens (right-padded to the longest).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -148,6 +149,20 @@ def loss_mask(
     return completion_mask(lengths_B, max_length) & torch.tensor(rows_B, dtype=torch.bool)[:, None]
 
 
+def entropy_threshold(entropies_N: Tensor, quantile: float) -> float:
+    """The entropy that the most uncertain share `quantile` of a window's completion tokens reaches or exceeds.
+
+    entropies_N: entropy of every trained token of the window. From a sort: torch.quantile refuses large tensors.
+    Source: Wang et al. 2025, "Beyond the 80/20 rule"; TRL's top_entropy_quantile.
+    """
+    if not 0 < quantile <= 1:
+        raise ValueError(f"quantile is {quantile}: above 0 and at most 1")
+    if quantile == 1 or entropies_N.numel() == 0:
+        return float("-inf")
+    ordered = entropies_N.float().sort(descending=True).values
+    return ordered[max(0, math.ceil(quantile * ordered.numel()) - 1)].item()
+
+
 def denominators(
     mask: Tensor,
     *,
@@ -180,6 +195,7 @@ def policy_loss(
     old_logprobs_BT: Tensor | None = None,
     reference_logprobs_BT: Tensor | None = None,
     entropy_BT: Tensor | None = None,
+    taught_BT: Tensor | None = None,
 ) -> tuple[Tensor, LossStats]:
     """This micro-batch's share of the window's loss (a scalar with gradient), and its statistics.
 
@@ -187,6 +203,7 @@ def policy_loss(
     mask_BT: the micro-batch's rows of `loss_mask`. What stands outside the mask may be anything finite or not.
     old_logprobs_BT: of the policy that sampled; None = the same policy, so that every ratio is exactly 1.
     reference_logprobs_BT: needed when beta > 0, refused otherwise. entropy_BT: only passes into the statistics.
+    taught_BT: tokens that the policy term is kept on (see `entropy_threshold`), None = all; all others stay counted.
     A window in which nothing is trained on gives 0 with gradient 0, never NaN.
     """
     if (objective.beta > 0) != (reference_logprobs_BT is not None):
@@ -210,6 +227,8 @@ def policy_loss(
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - objective.clip_low, 1 + objective.clip_high)
     loss_BT = -torch.min(ratio * advantages_B1, clipped * advantages_B1)
+    if taught_BT is not None:
+        loss_BT = loss_BT.expand_as(mask_BT).masked_fill(~taught_BT, 0.0)
 
     kl_BT: Tensor | None = None
     if reference_logprobs_BT is not None:

@@ -28,7 +28,7 @@ from grpo import checkpoint
 from grpo.advantage import GroupStats, advantages
 from grpo.config import Config, TrainSettings
 from grpo.journal import Journal, write_error
-from grpo.loss import LossStats, Objective, denominators, loss_mask, policy_loss
+from grpo.loss import LossStats, Objective, denominators, entropy_threshold, loss_mask, policy_loss
 from grpo.policy import Batch, Policy, collate
 from grpo.rollout import Collected, Collector, Rollout, derive_seed, seed_everything
 from grpo.schedule import learning_rate
@@ -225,7 +225,16 @@ class Trainer:
             micro_batches=len(cuts),
             max_completion_length=self.config.sample.max_completion_length,
         )
-        old = [self._old_logprobs(batch) for batch in batches] if train.num_iterations > 1 else [None] * len(cuts)
+        old: list[Tensor | None] = [None] * len(cuts)
+        taught: list[Tensor | None] = [None] * len(cuts)
+        if train.num_iterations > 1 or train.top_entropy_quantile < 1:
+            before = [self._sampled_under(batch) for batch in batches]
+            if train.num_iterations > 1:
+                old = [logprobs_BT for logprobs_BT, _ in before]
+            if train.top_entropy_quantile < 1:
+                entropies = [entropy_BT[mask] for (_, entropy_BT), mask in zip(before, masks, strict=True)]
+                threshold = entropy_threshold(torch.cat(entropies), train.top_entropy_quantile)
+                taught = [entropy_BT >= threshold for _, entropy_BT in before]
         reference = [self._reference_logprobs(batch) for batch in batches] if train.beta > 0 else [None] * len(cuts)
         useful = train.beta > 0 or any(group.gives_gradient for group in groups)
         objective = objective_of(train)
@@ -235,7 +244,8 @@ class Trainer:
             loss_sum = 0.0
             self.policy.model.train()
             self.optimizer.zero_grad(set_to_none=True)
-            for cut, batch, mask, old_BT, reference_BT in zip(cuts, batches, masks, old, reference, strict=True):
+            parts = zip(cuts, batches, masks, old, reference, taught, strict=True)
+            for cut, batch, mask, old_BT, reference_BT, taught_BT in parts:
                 logprobs_BT, entropy_BT = self.policy.logprobs(
                     batch, self.config.sample.temperature, train.logprob_chunk
                 )
@@ -248,6 +258,7 @@ class Trainer:
                     old_logprobs_BT=old_BT,
                     reference_logprobs_BT=reference_BT,
                     entropy_BT=entropy_BT,
+                    taught_BT=taught_BT,
                 )
                 loss.backward()
                 loss_sum += loss.item()
@@ -288,9 +299,10 @@ class Trainer:
         ).to(self.policy.device)
 
     @torch.no_grad()
-    def _old_logprobs(self, batch: Batch) -> Tensor:
+    def _sampled_under(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies under the policy that sampled, before any update."""
         self.policy.model.eval()
-        return self.policy.logprobs(batch, self.config.sample.temperature, self.config.train.logprob_chunk)[0]
+        return self.policy.logprobs(batch, self.config.sample.temperature, self.config.train.logprob_chunk)
 
     @torch.no_grad()
     def _reference_logprobs(self, batch: Batch) -> Tensor:
