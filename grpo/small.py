@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from grpo import grammar
+from render.disk import locked
 from render.errors import ConfigError
 from render.settings import setting
 
@@ -164,9 +165,11 @@ def warm_start(
     """
     key = _cache_key(settings, messages)
     entry = Path(cache) / key
-    if not _is_whole(entry):
-        shutil.rmtree(entry, ignore_errors=True)
-        _train_into(entry, settings, messages, progress)
+    Path(cache).mkdir(parents=True, exist_ok=True)
+    with locked(Path(cache) / f"{key}.lock"):
+        if not _is_whole(entry):
+            shutil.rmtree(entry, ignore_errors=True)
+            _train_into(entry, settings, messages, progress)
     return load(entry)
 
 
@@ -227,7 +230,6 @@ def _train_into(
     """Runs the supervised pass and puts model/, tokenizer/ and complete.json into `entry`, all or nothing."""
     import torch
 
-    entry.parent.mkdir(parents=True, exist_ok=True)
     partial = entry.with_suffix(".partial")
     prompts, sketches = _examples(settings, messages)
     tokenizer = build_tokenizer([*sketches, *(message["content"] for prompt in prompts for message in prompt)])

@@ -11,19 +11,17 @@ step, so that a group shares them and any step can be drawn again on its own.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import random
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from render.disk import locked, write_whole
 from render.errors import ConfigError, FarmError, SetupError
 from render.painting import Outcome, Painting
 from reward.base import Reference
@@ -237,34 +235,12 @@ def _painted(
             raise FarmError(f"{entry.where}: the farm did not paint the sketch ({painting.reason}: {painting.detail})")
         if painting.outcome is Outcome.REJECTED or painting.png is None:
             raise ConfigError(f"{entry.where}: the sketch does not paint ({painting.reason}: {painting.detail})")
-        _write_whole(cached(entry), painting.png)
+        write_whole(cached(entry), painting.png)
 
     cache.mkdir(parents=True, exist_ok=True)
     if any(not cached(entry).is_file() for entry in entries):
-        with _locked(cache / "lock"), ThreadPoolExecutor(max(1, parallel)) as threads:
+        with locked(cache / "lock"), ThreadPoolExecutor(max(1, parallel)) as threads:
             wanted = [entry for entry in entries if not cached(entry).is_file()]
             for done, _ in enumerate(threads.map(fresh, wanted), 1):
                 on_painted(done, len(wanted))
     return {entry.name: cached(entry).read_bytes() for entry in entries}
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """An exclusive lock between processes; the kernel lifts it when its holder ends, however it ends."""
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole or absent, whatever happens and whoever else writes it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
