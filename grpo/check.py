@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from grpo.config import Config, flatten
+from grpo.config import Config, documentation, flatten
 from render.chromium import find_browser, find_driver
 from render.errors import SetupError
 
@@ -60,11 +60,12 @@ def _settings(config: Config) -> Table:
     """The resolved settings; what differs from its default is bold."""
     table = Table(title="Settings", title_justify="left")
     table.add_column("setting")
-    table.add_column("value")
-    default = flatten(Config())
+    table.add_column("value", overflow="fold")
+    table.add_column("meaning")
+    default, meaning = flatten(Config()), documentation(Config)
     for name, value in flatten(config).items():
         shown = ", ".join(value) if isinstance(value, tuple) else str(value)
-        table.add_row(name, shown if value == default[name] else f"[bold]{shown}[/]")
+        table.add_row(name, shown if value == default[name] else f"[bold]{shown}[/]", meaning[name])
     return table
 
 

@@ -212,6 +212,19 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def documentation(kind: type, prefix: str = "") -> dict[str, str]:
+    """The line of documentation of every setting under its dotted name."""
+    hints = typing.get_type_hints(kind)
+    lines: dict[str, str] = {}
+    for entry in fields(kind):
+        hint, name = hints[entry.name], f"{prefix}{entry.name}"
+        if isinstance(hint, type) and is_dataclass(hint):
+            lines.update(documentation(hint, name + "."))
+        else:
+            lines[name] = entry.metadata["doc"]
+    return lines
+
+
 def _siblings(path: Path) -> str:
     near = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
     return f"; there are {', '.join(near)}" if near else ""

@@ -26,7 +26,8 @@ class Stages:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self.console.is_terminal:
+            self._progress.stop()
 
     def show(self, name: str, done: int, total: int, text: str = "") -> None:
         """Stage `name` has done `done` of `total`; the last call of a stage has done == total."""

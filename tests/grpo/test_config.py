@@ -101,3 +101,9 @@ def test_options_without_effect_are_reported(tmp_path: Path) -> None:
     assert len(configs.notes(loud)) == 2
     biased = configs.load(write(tmp_path, "[sample]\ntop_k = 20\n[train]\nnum_iterations = 2\n"))
     assert any("shape sampling only" in note for note in configs.notes(biased))
+
+
+def test_every_setting_is_documented_in_a_line() -> None:
+    lines = configs.documentation(configs.Config)
+    assert set(lines) == set(configs.flatten(configs.Config()))
+    assert all(0 < len(line) < 120 and "\n" not in line for line in lines.values())

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from parts import painted, png
 
-from grpo.console import plain_line, summary, thirds
 from grpo.journal import Journal, latest_folder, new_folder, read_rows
 from grpo.rollout import Rollout
 from render.errors import UserError
@@ -100,40 +99,3 @@ def test_run_folders_never_overwrite_and_the_latest_is_found(tmp_path: Path) -> 
     (tmp_path / "laptop-4").mkdir()
     assert latest_folder(tmp_path, "laptop").name == "laptop-3"
     assert latest_folder(tmp_path, "elsewhere") is None
-
-
-def test_thirds_by_hand() -> None:
-    assert thirds([1, 2, 3, 4, 5, 6]) == [1.5, 3.5, 5.5]
-    assert thirds([1, 2, 3, 4]) == [1, 2.5, 4]
-    assert thirds([1, 3]) == [1, 3]
-    assert thirds([]) == []
-
-
-def test_the_last_line_is_for_machines(tmp_path: Path) -> None:
-    rows = [
-        {
-            "reward": value, "reward_best": value, "reward_median": value,
-            "rollouts/scored": 3, "rollouts/rejected": 1, "rollouts/unscored": 0,
-        }
-        for value in (0.1, 0.2, 0.6)
-    ]  # fmt: skip
-    line = summary(rows, [[0.1], [0.2], [0.6]], Path("runs/laptop"), 61.2)[1]
-    assert line == (
-        "steps=3 reward_first=0.1000 reward_last=0.6000 gain=0.5000 scored=9 rejected=3 unscored=0 seconds=61 "
-        "run=runs/laptop"
-    )
-
-
-def test_a_plain_line_names_the_share_of_painting(tmp_path: Path) -> None:
-    metrics = {
-        "step": 3, "reward": 0.5, "rewards/judge/mean": 0.4, "rollouts/scored": 7, "rollouts/rejected": 1,
-        "rollouts/unscored": 0, "completions/mean_length": 181.0, "entropy": 0.3, "loss": 0.0, "grad_norm": 0.2,
-        "step_time": 10.0, "time/sample": 2.0, "time/paint_waited": 5.0, "time/score": 1.0, "time/train": 2.0,
-    }  # fmt: skip
-    from collections import Counter
-
-    line = plain_line(metrics, Counter({"rejected: blank": 1}), 60, 570.0, {"judge": "judge (stand-in)"})
-    assert "paint waited 5.0 (50%)" in line
-    assert "judge (stand-in) 0.400" in line
-    assert "1x rejected: blank" in line
-    assert "left 00:09:30" in line
