@@ -116,7 +116,7 @@ class Hand:
 
 
 # Equally frequent; HABIT is how often a habit is followed, otherwise the whole list is open.
-HABIT = 0.65
+HABIT = 0.85
 HANDS = (
     Hand((0, 1, 2, 3, 4), GROUNDS[:5], {
         "place": (240, 300, 360), "layers": (2,), "reach": (195, 220), "spread": (38, 44, 50), "heart": ("rays",),

@@ -54,7 +54,7 @@ PARTIAL_EVERY_S = 20.0
 class WarmStartSettings:
     """Table [warm_start]: the supervised pass that gives the small policy its language."""
 
-    steps: int = setting(120, doc="optimizer steps of the supervised pass", ge=1, le=100_000)
+    steps: int = setting(240, doc="optimizer steps of the supervised pass", ge=1, le=100_000)
     batch_size: int = setting(16, doc="sketches of one optimizer step", ge=1, le=4096)
     learning_rate: float = setting(4e-3, doc="peak learning rate of AdamW", gt=0, le=1)
     seed: int = setting(0, doc="seed of the initial weights and of the sampled sketches", ge=0)

@@ -20,10 +20,9 @@ from grpo.run import main
 
 ROOT = Path(__file__).parents[2]
 LAPTOP = ROOT / "configs" / "laptop.toml"
-# As small as a real run can be: real Chromium, the real small policy with a warm start of a few steps.
+# As small as a real run can be: real Chromium, and the real small policy, warm-started once into the shared cache.
 SMALL = {
     "run.steps": 4,
-    "warm_start.steps": 30,
     "sample.group_size": 3,
     "sample.max_completion_length": 260,
     "render.workers": 1,
@@ -31,16 +30,17 @@ SMALL = {
 
 
 def command(folder: Path, *extra: str, **settings: object) -> list[str]:
-    values = {**SMALL, "run.folder": folder, **{key.replace("__", "."): value for key, value in settings.items()}}
+    values = {**SMALL, "run.folder": folder, **settings}
     sets = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     return [sys.executable, "-m", "grpo.run", str(LAPTOP), *sets, *extra]
 
 
-def run_until(line: list[str], ready: Callable[[], bool], number: int, seconds: float = 240) -> int:
-    """Start a run, send it a signal once `ready`, wait for its end."""
+def run_until(line: list[str], ready: Callable[[float], bool], number: int, seconds: float = 240) -> int:
+    """Start a run, send it a signal once `ready(when it was started)`, wait for its end."""
+    started = time.time()
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + seconds
-    while not ready():
+    while not ready(started):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < end, "the run never came so far"
         time.sleep(0.02)
@@ -86,21 +86,44 @@ def steps_done(folder: Path) -> int:
     return len(read_rows(folder / "metrics.jsonl"))
 
 
-@pytest.mark.parametrize(("optimizer", "iterations"), [("adamw", 2), ("adamw8bit", 1)])
-def test_killed_at_several_moments_and_resumed_it_is_the_same_run_to_the_bit(
-    optimizer: str, iterations: int, tmp_path: Path
+def middle_of_a_step(folder: Path, steps: int) -> Callable[[float], bool]:
+    """A rollout of the step after `steps` is on disk, written by this process and not by one before it."""
+    partial = folder / "rollouts.partial.jsonl"
+
+    def ready(started: float) -> bool:
+        return steps_done(folder) >= steps and partial.exists() and partial.stat().st_mtime > started
+
+    return ready
+
+
+def between_steps(folder: Path, steps: int) -> Callable[[float], bool]:
+    return lambda started: steps_done(folder) >= steps
+
+
+@pytest.mark.parametrize(
+    ("settings", "moments"),
+    [
+        (
+            {"train.optimizer": "adamw", "train.num_iterations": 2},
+            [(middle_of_a_step, 0), (between_steps, 2), (middle_of_a_step, 3)],
+        ),
+        (
+            {"train.optimizer": "adamw8bit", "lora.enabled": "true", "train.learning_rate": 1e-3},
+            [(middle_of_a_step, 2)],
+        ),
+    ],
+)
+def test_killed_at_any_moment_and_resumed_it_is_the_same_run_to_the_bit(
+    settings: dict, moments: list, tmp_path: Path
 ) -> None:
-    settings = {"train.optimizer": optimizer, "train.num_iterations": iterations}
     complete(command(tmp_path / "whole", **settings))
     whole = tmp_path / "whole" / "laptop"
+    assert any(row["updates"] for row in read_rows(whole / "metrics.jsonl"))
 
     broken = tmp_path / "broken" / "laptop"
     line = command(tmp_path / "broken", "--resume", **settings)
-    partial = broken / "rollouts.partial.jsonl"
-    # In the middle of the first step; between two steps; in the middle of a later one.
-    assert run_until(line, lambda: len(read_rows(partial)) >= 1, signal.SIGKILL) == -signal.SIGKILL
-    assert run_until(line, lambda: steps_done(broken) >= 2, signal.SIGKILL) == -signal.SIGKILL
-    assert run_until(line, lambda: steps_done(broken) == 3 and len(read_rows(partial)) >= 1, signal.SIGKILL) < 0
+    for moment, steps in moments:
+        assert run_until(line, moment(broken, steps), signal.SIGKILL) == -signal.SIGKILL
     assert "after step" in complete(line)
 
     assert essence(broken) == essence(whole)
@@ -114,8 +137,7 @@ def test_a_run_stops_after_its_step_when_asked_and_leaves_no_process(tmp_path: P
     try:
         folder = tmp_path / "laptop"
         line = command(tmp_path)
-        ready = lambda: len(read_rows(folder / "rollouts.partial.jsonl")) >= 1  # noqa: E731
-        assert run_until(line, ready, signal.SIGINT) == 130
+        assert run_until(line, middle_of_a_step(folder, 0), signal.SIGINT) == 130
         assert steps_done(folder) == 1
         assert latest(folder / "checkpoints").name == "step_0001"
         assert not (folder / "rollouts.partial.jsonl").exists()
