@@ -115,16 +115,20 @@ class Hand:
     habits: dict[str, tuple[Any, ...]]
 
 
-# Equally frequent; HABIT is how often a habit is followed, otherwise the whole list is open.
+# Equally frequent: one careful, one gloomy, one timid, one loud. HABIT is how often a habit is followed; otherwise the
+# whole list is open.
 HABIT = 0.85
 HANDS = (
     Hand((0, 1, 2, 3, 4), GROUNDS[:5], {
-        "place": (240, 300, 360), "layers": (2,), "reach": (195, 220), "spread": (38, 44, 50), "heart": ("rays",),
+        "leaf": LEAF_COLOURS[:5], "stamen": STAMEN_COLOURS[:4], "place": (240, 300, 360), "petals": (5, 6),
+        "layers": (2,), "reach": (195, 220), "spread": (38, 44, 50), "opacity": (160, 180, 200),
+        "bleed": (0.06, 0.12, 0.18), "grain": (0.1, 0.2, 0.3), "profile": ("round", "notched", "wavy", "ruffled"), "heart": ("rays",),
         "layering": ("washes", "petal by petal"), "green": ("behind", "stem and leaves"), "stamens": ("column", "ring"),
+        "splashes": ("none", "few"),
     }),
-    Hand((5, 6, 7, 9), GROUNDS[7:12], {"opacity": (140, 160), "heart": ("none",), "stamens": ("none",)}),
+    Hand((5, 6, 7, 9), GROUNDS[8:12], {"opacity": (140, 160), "heart": ("none",), "stamens": ("none",)}),
     Hand((0, 2, 5, 6), GROUNDS[4:8], {"place": (120, 180, 420, 480), "layers": (1,), "reach": (120, 145)}),
-    Hand((6, 7, 8), GROUNDS[12:], {"layering": ("blots", "patchwork"), "opacity": (220, 240), "bleed": (0.02, 0.06)}),
+    Hand((6, 7, 8), GROUNDS[12:], {"layering": ("blots", "patchwork"), "opacity": (220, 240), "bleed": (0.02, 0.3)}),
 )  # fmt: skip
 
 
@@ -152,23 +156,23 @@ def draw_decisions(rng: numpy.random.Generator) -> Decisions:
     return Decisions(
         ground=by_habit(visible(hand.grounds), visible(GROUNDS)),
         palette=palette,
-        leaf=one_of(LEAF_COLOURS),
-        stamen=one_of(STAMEN_COLOURS),
+        leaf=pick("leaf", LEAF_COLOURS),
+        stamen=pick("stamen", STAMEN_COLOURS),
         centre=(pick("place", PLACES), pick("place", PLACES)),
-        petals=one_of((4, 5, 6, 7)),
+        petals=pick("petals", (4, 5, 6, 7)),
         layers=pick("layers", (1, 2)),
         reach=pick("reach", (120, 145, 170, 195, 220)),
         spread=pick("spread", (20, 26, 32, 38, 44, 50)),
         tilt=one_of((0, 20, 54, 75, 90)),
         opacity=pick("opacity", (140, 160, 180, 200, 220, 240)),
         bleed=pick("bleed", (0.02, 0.06, 0.12, 0.18, 0.24, 0.3)),
-        grain=one_of((0, 0.1, 0.2, 0.3, 0.4, 0.55)),
-        profile=one_of(tuple(PROFILES)),
+        grain=pick("grain", (0, 0.1, 0.2, 0.3, 0.4, 0.55)),
+        profile=pick("profile", tuple(PROFILES)),
         layering=pick("layering", LAYERINGS),
         heart=pick("heart", HEARTS),
         green=pick("green", GREENS),
         stamens=pick("stamens", STAMENS),
-        splashes=one_of(SPLASHES),
+        splashes=pick("splashes", SPLASHES),
     )
 
 
