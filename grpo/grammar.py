@@ -122,9 +122,9 @@ HANDS = (
     Hand((0, 1, 2, 3, 4), GROUNDS[:5], {
         "leaf": LEAF_COLOURS[:5], "stamen": STAMEN_COLOURS[:4], "place": (240, 300, 360), "petals": (5, 6),
         "layers": (2,), "reach": (195, 220), "spread": (38, 44, 50), "opacity": (160, 180, 200),
-        "bleed": (0.06, 0.12, 0.18), "grain": (0.1, 0.2, 0.3), "profile": ("round", "notched", "wavy", "ruffled"), "heart": ("rays",),
-        "layering": ("washes", "petal by petal"), "green": ("behind", "stem and leaves"), "stamens": ("column", "ring"),
-        "splashes": ("none", "few"),
+        "bleed": (0.06, 0.12, 0.18), "grain": (0.1, 0.2, 0.3), "profile": ("round", "notched", "wavy", "ruffled"),
+        "heart": ("rays",), "layering": ("washes", "petal by petal"), "green": ("behind", "stem and leaves"),
+        "stamens": ("column", "ring"), "splashes": ("none", "few"),
     }),
     Hand((5, 6, 7, 9), GROUNDS[8:12], {"opacity": (140, 160), "heart": ("none",), "stamens": ("none",)}),
     Hand((0, 2, 5, 6), GROUNDS[4:8], {"place": (120, 180, 420, 480), "layers": (1,), "reach": (120, 145)}),
