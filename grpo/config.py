@@ -108,7 +108,7 @@ class TrainSettings:
     clip_low: float = setting(0.2, doc="lower clip of the ratio, 1 - clip_low", ge=0, lt=1)
     clip_high: float = setting(0.28, doc="upper clip of the ratio, 1 + clip_high", ge=0)
     num_iterations: int = setting(1, doc="updates on the same rollouts", ge=1)
-    micro_batch_size: int = setting(1, doc="rollouts in one forward and backward pass", ge=1)
+    micro_batch_size: int = setting(1, doc="rollouts in one forward and backward pass, at most", ge=1)
     top_entropy_quantile: float = setting(
         1.0, doc="share of the tokens, the most uncertain ones, that the policy term is kept on; 1 = all", gt=0, le=1
     )
@@ -345,22 +345,17 @@ def _check_bounds(value: Any, entry: Field[Any], place: str) -> Any:
 
 def _check_together(config: Config, file: str) -> None:
     """Rules that span several keys."""
-    sample, train = config.sample, config.train
+    sample = config.sample
 
     def refuse(text: str) -> None:
         raise ConfigError(f"{file}: {text}")
 
     if not config.prompt.subjects:
         refuse("[prompt] subjects is empty; name at least one subject")
-    if train.beta > 0 and not config.lora.enabled:
+    if config.train.beta > 0 and not config.lora.enabled:
         refuse("[train] beta above 0 needs [lora] enabled = true: the reference is the model with its adapter off")
     if sample.rows_at_once > sample.group_size:
         refuse(f"[sample] rows_at_once must be at most group_size ({sample.group_size}), not {sample.rows_at_once}")
-    if train.micro_batch_size > config.rollouts_per_step:
-        refuse(
-            f"[train] micro_batch_size must be at most the rollouts of a step ({config.rollouts_per_step}), "
-            f"not {train.micro_batch_size}"
-        )
     if config.policy.device == "cpu" and config.policy.dtype == "bfloat16":
         refuse('[policy] dtype "bfloat16" needs a GPU; on device "cpu" use "float32" or "auto"')
 

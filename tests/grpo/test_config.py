@@ -32,7 +32,6 @@ def write(folder: Path, text: str) -> Path:
         ("[lora]\nenabled = 1", ["[lora] enabled must be true or false, not 1"]),
         ("[sample]\ngroup_size = 1", ["[sample] group_size must be at least 2, not 1"]),
         ("[sample]\nrows_at_once = 9", ["[sample] rows_at_once must be at most group_size (8), not 9"]),
-        ("[train]\nmicro_batch_size = 9", ["[train] micro_batch_size must be at most the rollouts of a step (8)"]),
         ("[prompt]\nsubjects = []", ["[prompt] subjects is empty"]),
         ("[prompt]\nsubjects = ['a', 1]", ["[prompt] subjects must be a list of strings"]),
         ("[reward.weights]\njudge = 0.5\n", ["[reward.weights] must sum to 1"]),

@@ -14,8 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from grpo import config as configs
+from grpo import small
 from grpo.checkpoint import latest
 from grpo.journal import read_rows
+from grpo.prompt import messages
 from grpo.run import main
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +26,22 @@ LAPTOP = ROOT / "configs" / "laptop.toml"
 # As small as a real run can be: real Chromium, and the real small policy, warm-started once into the shared cache.
 SMALL = {
     "run.steps": 4,
+    "warm_start.steps": 100,
     "sample.group_size": 3,
     "sample.max_completion_length": 260,
     "render.workers": 1,
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_start_is_cached() -> None:
+    """Once for all tests and workers, so that no run below has to wait for it within its time limit."""
+    config = configs.load(LAPTOP, [f"warm_start.steps={SMALL['warm_start.steps']}"])
+    small.warm_start(
+        config.warm_start,
+        lambda subject: messages(config.prompt.system, subject),
+        cache=ROOT / ".cache" / "warm_start",
+    )
 
 
 def command(folder: Path, *extra: str, **settings: object) -> list[str]:
@@ -35,7 +50,7 @@ def command(folder: Path, *extra: str, **settings: object) -> list[str]:
     return [sys.executable, "-m", "grpo.run", str(LAPTOP), *sets, *extra]
 
 
-def run_until(line: list[str], ready: Callable[[float], bool], number: int, seconds: float = 240) -> int:
+def run_until(line: list[str], ready: Callable[[float], bool], number: int, seconds: float = 400) -> int:
     """Start a run, send it a signal once `ready(when it was started)`, wait for its end."""
     started = time.time()
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -49,7 +64,7 @@ def run_until(line: list[str], ready: Callable[[float], bool], number: int, seco
 
 
 def complete(line: list[str]) -> str:
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -196,8 +211,6 @@ def test_a_mistake_ends_in_one_line_and_no_traceback(
 
 
 def test_resuming_with_other_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from grpo import config as configs
-
     folder = tmp_path / "laptop"
     folder.mkdir()
     (folder / "config.toml").write_text(configs.dump(configs.load(LAPTOP)))
@@ -224,8 +237,6 @@ def test_check_prints_the_plan_and_what_is_missing_and_starts_nothing(
 
 
 def test_the_resolved_config_in_the_run_folder_is_json_free_toml_that_loads_again(tmp_path: Path) -> None:
-    from grpo import config as configs
-
     config = configs.load(LAPTOP, ["run.steps=7"])
     (tmp_path / "config.toml").write_text(configs.dump(config))
     assert configs.load(tmp_path / "config.toml") == config
