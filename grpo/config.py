@@ -186,14 +186,6 @@ def dump(config: Config) -> str:
     return tomli_w.dumps(_plain(asdict(config)))
 
 
-def lookup(config: Config, dotted: str) -> Any:
-    """The value of `table.key` (or `table.table.key`)."""
-    value: Any = config
-    for part in dotted.split("."):
-        value = getattr(value, part)
-    return value
-
-
 def differences(old: Config, new: Config) -> list[str]:
     """Dotted names of the settings in which two configs differ."""
     flat_old, flat_new = flatten(old), flatten(new)

@@ -63,7 +63,7 @@ class StepConsole:
             self._live.stop()
 
     def event(self, kind: str) -> None:
-        """token, sampled, painted or scored, of the step in flight."""
+        """sampled, painted or scored, of the step in flight."""
         with self._lock:
             self.counts[kind] += 1
 

@@ -83,7 +83,6 @@ class Policy:
             model, self.adapted = add_adapter(model, lora)
         self.model = model
         self.has_adapter = lora is not None
-        self.checkpointing = checkpointing
 
     @property
     def device(self) -> torch.device:

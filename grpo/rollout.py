@@ -143,7 +143,7 @@ def seed_everything(seed: int) -> None:
 class Collector:
     """Samples a step and sees each rollout through to its verdict.
 
-    on_event(kind) is called with "token", "sampled", "painted" or "scored" for the console; on_rollout(rollout) from
+    on_event(kind) is called with "sampled", "painted" or "scored" for the console; on_rollout(rollout) from
     the scoring thread once for each rollout, as soon as it has its verdict.
     """
 
@@ -258,7 +258,6 @@ class Collector:
                     settings,
                     derive_seed(config.run.seed, "sample", step, attempt, base),
                     on_finished=hand_over,
-                    on_token=lambda count: self.on_event("token"),
                 )
 
 

@@ -177,9 +177,9 @@ def run_folder(config: Config, path: str, resume: str | None, console: Console) 
     changed = [key for key in configs.differences(old, config) if not key.startswith(MAY_CHANGE)]
     if changed:
         key = changed[0]
+        now, was = configs.flatten(config)[key], configs.flatten(old)[key]
         raise ConfigError(
-            f"--resume {folder}: {key} is {configs.lookup(config, key)!r} now and was {configs.lookup(old, key)!r}: "
-            f"that is another run; start it without --resume"
+            f"--resume {folder}: {key} is {now!r} now and was {was!r}: that is another run; start it without --resume"
         )
     return folder, True
 
