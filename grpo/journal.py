@@ -26,6 +26,7 @@ from typing import Any
 
 from grpo.rollout import Rollout
 from grpo.sheet import contact_sheet
+from render.disk import write_whole
 from render.errors import UserError
 
 
@@ -129,15 +130,9 @@ class Journal:
             raise write_error(path, error) from error
 
     def _replace(self, path: Path, text: str) -> None:
-        temporary = path.with_name(path.name + ".part")
         try:
-            with temporary.open("wb") as stream:
-                stream.write(text.encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
+            write_whole(path, text.encode())
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise write_error(path, error) from error
 
     def _make(self, folder: Path) -> None:

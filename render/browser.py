@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from selenium.webdriver.remote.client_config import ClientConfig
 from render import chromium
 from render.devtools import feature_status
 from render.errors import SetupError, UserError
-from render.guardian import descendants
+from render.guardian import LOG, descendants
 from render.outcome import judge
 from render.painting import CAUSES, Outcome, Painting
 from render.processes import Identity, alive, identify, kill, remove_folder, usage
@@ -57,11 +58,17 @@ class BrowserLost(Exception):
         self.cause = cause
 
 
+def new_folder() -> Path:
+    """A name that nobody uses in the directory for temporary files; the guardian makes the folder."""
+    return Path(tempfile.gettempdir()) / f"studio-{secrets.token_hex(8)}"
+
+
 class Browser:
     """One warm browser.
 
     settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
-    folder: for the profile and all temporary files, made at the start and removed at the end; None for one of its own.
+    folder: for the profile and all temporary files, made by the guardian at the start and removed at the end; None for
+    one of its own.
     faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
     info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or
     "library") and `warning` (why the library's blend program is in use; else empty).
@@ -128,19 +135,16 @@ class Browser:
             if self._killed:
                 raise BrowserLost("browser_died", "the browser was killed while it started")
             self._server = StudioServer()
-            self._folder = folder = self._given_folder or Path(tempfile.mkdtemp(prefix="studio-"))
-            folder.mkdir(mode=0o700, exist_ok=True)
-            log = folder / "chromedriver.log"
-            with log.open("wb") as stderr:
-                guardian = Path(__file__).with_name("guardian.py")
-                self._guardian = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(guardian), str(folder), str(driver), "--port=0"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    start_new_session=True,
-                    env=chromium.environment(rasterizer, folder),
-                )
+            self._folder = folder = self._given_folder or new_folder()
+            guardian = Path(__file__).with_name("guardian.py")
+            self._guardian = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(guardian), str(folder), str(driver), "--port=0"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=chromium.environment(rasterizer, folder),
+            )
         try:
             port = self._driver_port()
             options = webdriver.ChromeOptions()
@@ -161,7 +165,7 @@ class Browser:
             self._driver.set_script_timeout(FOREVER_S)
             self._driver.set_page_load_timeout(FOREVER_S)
         except (WebDriverException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise BrowserLost("browser_died", f"{_line(error)}; {self._log_tail(log)}") from error
+            raise BrowserLost("browser_died", f"{_line(error)}; {self._log_tail(folder / LOG)}") from error
         self.info = {
             "rasterizer": rasterizer,
             "binary": str(binary),
@@ -176,6 +180,7 @@ class Browser:
         assert guardian.stdout is not None
         timer = threading.Timer(START_TIMEOUT_S, guardian.kill)
         timer.start()
+        line = b""
         try:
             for line in guardian.stdout:
                 if b"started successfully on port" in line:
@@ -183,7 +188,7 @@ class Browser:
                     return int(line.split()[-1].rstrip(b"."))
         finally:
             timer.cancel()
-        raise OSError("chromedriver ended before it was ready")
+        raise OSError(f"chromedriver ended before it was ready: {line.decode(errors='replace').strip() or 'no word'}")
 
     def _probe(self, rasterizer: str) -> None:
         """Read the renderer's name and what is accelerated, paint a known picture, and check the methods' names.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from typing import Any, Self
 
 from render.errors import FarmError
 from render.painting import Outcome, Painting
-from render.processes import Identity, identify, kill_all, remove_folder
+from render.processes import Identity, alive, identify, kill, kill_all, remove_folder
 from render.settings import RenderSettings
 from render.worker import Answer, Fault, Job, Processes, Ready, StartFailed
 
@@ -86,7 +87,7 @@ class _Seat:
     connection: Connection | None = None
     identity: frozenset[Identity] = frozenset()
     browser: frozenset[Identity] = frozenset()
-    folder: str = ""
+    folder: Path = Path()
     order: _Order | None = None
     failures: int = 0
     fresh: bool = False
@@ -207,11 +208,11 @@ class Farm:
 
     def _start(self, seat: _Seat) -> None:
         ours, theirs = Pipe()
-        seat.folder = tempfile.mkdtemp(prefix="render-farm-")
+        seat.folder = Path(tempfile.gettempdir()) / f"render-farm-{secrets.token_hex(8)}"
         path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
         with theirs:
             seat.process = subprocess.Popen(
-                (sys.executable, *_COMMAND, str(theirs.fileno()), str(os.getpid()), seat.folder),
+                (sys.executable, *_COMMAND, str(theirs.fileno()), str(os.getpid()), str(seat.folder)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
@@ -317,7 +318,13 @@ class Farm:
         assert seat.process is not None
         assert seat.connection is not None
         seat.connection.close()
-        kill_all(seat.identity | seat.browser)
+        # The worker first, alone: its guardian then ends the browser and removes the folder, even if this process is
+        # killed in the meantime.
+        kill(seat.identity)
+        limit = time.monotonic() + CLOSE_S
+        while (seat.folder.exists() or alive(seat.browser)) and time.monotonic() < limit:
+            time.sleep(0.005)
+        kill_all(seat.browser)
         # SIGKILL has been sent: this only collects the process.
         seat.process.wait()
         remove_folder(seat.folder)

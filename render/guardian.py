@@ -2,11 +2,14 @@
 
     python -I -S guardian.py FOLDER COMMAND [ARGUMENT ...]
 
-It starts COMMAND (chromedriver), adopts every orphan below it (PR_SET_CHILD_SUBREAPER) and reaps the dead. It ends
-everything with SIGKILL and removes FOLDER (the profile) as soon as one of three things happens: its standard input
-closes (the owner closed it, or died by any signal), its parent changes, or COMMAND ends. COMMAND itself carries
-PR_SET_PDEATHSIG, so it goes too when this process is killed first. Its owner starts it in a session of its own, so
-that Ctrl-C in a terminal does not reach the browser.
+It makes FOLDER (for the profile and all temporary files), starts COMMAND (chromedriver), adopts every orphan below it
+(PR_SET_CHILD_SUBREAPER) and reaps the dead. It ends everything with SIGKILL and removes FOLDER as soon as one of three
+things happens: its standard input closes (the owner closed it, or died by any signal), its parent changes, or COMMAND
+ends. COMMAND itself carries PR_SET_PDEATHSIG, so it goes too when this process is killed first. Its owner starts it in
+a session of its own, so that Ctrl-C in a terminal does not reach the browser.
+
+FOLDER is made here and not by the owner, so that there is no moment at which the owner's death would leave it behind.
+What COMMAND writes to standard error goes to FOLDER/chromedriver.log.
 
 A thread of the owner that ends would fire PR_SET_PDEATHSIG by mistake (the signal belongs to the thread that started
 the child); hence the pipe. As a subreaper this process also keeps the CPU time of every descendant that has ended
@@ -28,6 +31,7 @@ from collections.abc import Callable
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_MS = 500
+LOG = "chromedriver.log"
 
 _KERNEL_LISTS = os.path.exists("/proc/thread-self/children")
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -100,11 +104,14 @@ def main(folder: str, command: list[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
-        )
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(os.path.join(folder, LOG), "wb") as log:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
+            )
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
         while not poll.poll(POLL_MS) and os.getppid() == owner:

@@ -240,7 +240,8 @@ def _painted(
     cache.mkdir(parents=True, exist_ok=True)
     if any(not cached(entry).is_file() for entry in entries):
         with locked(cache / "lock"), ThreadPoolExecutor(max(1, parallel)) as threads:
-            wanted = [entry for entry in entries if not cached(entry).is_file()]
+            # By its file: two entries with the same sketch are painted once.
+            wanted = list({cached(entry): entry for entry in entries if not cached(entry).is_file()}.values())
             for done, _ in enumerate(threads.map(fresh, wanted), 1):
                 on_painted(done, len(wanted))
     return {entry.name: cached(entry).read_bytes() for entry in entries}

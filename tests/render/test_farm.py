@@ -324,10 +324,20 @@ with Farm(RenderSettings(workers=2)) as farm:
 
 
 @pytest.mark.parametrize(
-    ("number", "workers_too"),
-    [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False), (signal.SIGINT, False)],
+    ("number", "workers_before_s"),
+    [
+        (signal.SIGKILL, None),
+        # The parent dies while it is replacing its workers.
+        (signal.SIGKILL, 0.0),
+        (signal.SIGKILL, 0.01),
+        (signal.SIGKILL, 0.1),
+        (signal.SIGTERM, None),
+        (signal.SIGINT, None),
+    ],
 )
-def test_no_browser_and_no_file_outlives_its_parent(number: signal.Signals, workers_too: bool, tmp_path: Path) -> None:
+def test_no_browser_and_no_file_outlives_its_parent(
+    number: signal.Signals, workers_before_s: float | None, tmp_path: Path
+) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -337,9 +347,10 @@ def test_no_browser_and_no_file_outlives_its_parent(number: signal.Signals, work
         children = psutil.Process(parent.pid).children(recursive=True)
         assert len(children) > 8
         assert len(list(tmp_path.iterdir())) == 2
-        if workers_too:
+        if workers_before_s is not None:
             for child in psutil.Process(parent.pid).children():
                 child.send_signal(number)
+            time.sleep(workers_before_s)
         parent.send_signal(number)
         gone, left = psutil.wait_procs(children, timeout=5)
         assert left == []

@@ -67,6 +67,14 @@ def test_a_sketch_is_painted_again_only_when_its_text_or_the_studio_changes(fold
     assert len(elsewhere.painted) == 2
 
 
+def test_a_sketch_that_two_entries_share_is_painted_once(folder):
+    (folder / "sources" / "okay_d.js").write_text("// love_b")
+    paint = CountingPainter()
+    pool = load(folder, paint, parallel=4)
+    assert len(paint.painted) == 1
+    assert [reference.png for reference in pool.references][1::2] == [b"painted // love_b"] * 2
+
+
 def test_many_loaders_at_once_paint_each_sketch_once(folder):
     paint = CountingPainter()
     pools = []
