@@ -7,11 +7,12 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STUDIO := render/studio
+GRID := tests/render/grid
 DEBIAN := chromium-headless-shell chromium-driver libegl1 libegl-mesa0 libgl1-mesa-dri libgles2
 
-.PHONY: setup system run test lint bench clean
+.PHONY: setup system java run test lint bench clean
 
-setup: system $(VENV)/.stamp $(STUDIO)/node_modules/.stamp
+setup: system $(VENV)/.stamp $(STUDIO)/build/mask.wasm
 
 # Debian's packages, only where something is missing.
 system:
@@ -40,6 +41,23 @@ $(STUDIO)/node_modules/.stamp: $(STUDIO)/package-lock.json
 	@cd $(STUDIO) && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch $@
 
+$(STUDIO)/build/mask.wasm: $(STUDIO)/mask.ts $(STUDIO)/node_modules/.stamp
+	@echo "building the mask rasterizer"
+	@cd $(STUDIO) && npm run --silent build
+
+# For the tests alone: a Selenium Grid 4, and what it runs on.
+$(GRID)/node_modules/.stamp: $(GRID)/package-lock.json
+	@echo "installing Selenium Grid for the tests (50 MB)"
+	@cd $(GRID) && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+	@touch $@
+
+java: system
+	@command -v java >/dev/null || { \
+	  echo "installing Java for the tests"; \
+	  [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null; \
+	}
+
 run: setup
 	$(BIN)/python -m grpo.run $(CONFIG) $(ARGS)
 
@@ -48,11 +66,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: lint java $(GRID)/node_modules/.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 bench: setup
-	$(BIN)/python -m bench.render
+	$(BIN)/python -m bench.render $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(STUDIO)/node_modules .cache .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) $(STUDIO)/node_modules $(STUDIO)/build $(GRID)/node_modules .cache .pytest_cache .mypy_cache .ruff_cache build *.egg-info

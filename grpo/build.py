@@ -27,7 +27,7 @@ def build_pool(config: Config, farm: Farm, stages: Stages) -> Pool:
     pool = load_pool(
         config.pool,
         lambda source, seed: farm.submit(source, seed).result(),
-        fingerprint=studio_fingerprint(str(farm.info["rasterizer"])),
+        fingerprint=studio_fingerprint(f"{farm.info['rasterizer']} {' '.join(farm.info['patches'])}"),
         parallel=int(farm.info["workers"]),
         on_painted=lambda done, total: stages.show("painting the pool", done, total),
     )

@@ -93,6 +93,8 @@ def train(config: Config, path: str, resume: str | None, console: Console) -> in
     refuse_missing(config)
     with Farm(config.render) as farm:
         console.print(f"render farm: {describe(farm.info)}", markup=False, highlight=False, soft_wrap=True)
+        if farm.info.get("fallback"):
+            console.print(f"render farm: {farm.info['fallback']}", markup=False, highlight=False, soft_wrap=True)
         return _train(config, folder, resuming, farm, stop, console, started)
 
 
@@ -186,9 +188,9 @@ def run_folder(config: Config, path: str, resume: str | None, console: Console) 
 
 def describe(info: dict[str, Any]) -> str:
     """What paints, in a line."""
-    blend = "faster blend program" if info["blend"] == "faster" else f"the library's blend program ({info['warning']})"
+    patches = f"patches {', '.join(info['patches']) or 'none'}" + (f" ({info['warning']})" if info["warning"] else "")
     browsers = f"{info['workers']} browser{'s' if info['workers'] > 1 else ''}"
-    return f"{browsers}, Chromium {info['version']}, {info['rasterizer']}, {blend}"
+    return f"{browsers}, Chromium {info['version']}, {info['rasterizer']}, {patches}"
 
 
 def describe_policy(policy: Any) -> str:

@@ -55,7 +55,17 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--methods", default=",".join(defaults.methods), help="methods on `brush`: all, or names with commas"
     )
-    result.add_argument("--workers", type=int, default=None, help="browsers at the same time; default: one per core")
+    result.add_argument(
+        "--workers",
+        type=int,
+        default=None,
+        help="browsers at the same time; default: one per core, or per slot of the grid",
+    )
+    result.add_argument(
+        "--grid", default=defaults.grid_url, metavar="URL", help="Selenium Grid 4 hub whose browsers paint"
+    )
+    result.add_argument("--profile", default=defaults.profile, help="fast, exact or stock")
+    result.add_argument("--backend", default=defaults.backend, help="auto, cpu or gpu: where the blend pass runs")
     result.add_argument("--rasterizer", default=defaults.rasterizer, help="auto, llvmpipe or swiftshader")
     result.add_argument("--cpu-budget", type=float, default=defaults.cpu_budget_s, help="CPU seconds of one sketch")
     result.add_argument("--json", action="store_true", help="one JSON object per sketch instead of a line")
@@ -65,10 +75,13 @@ def parser() -> argparse.ArgumentParser:
 def settings_of(arguments: argparse.Namespace, sketches: int) -> RenderSettings:
     """The settings that the arguments ask for. Raises UserError when one is out of bounds."""
     methods = arguments.methods
-    workers = len(os.sched_getaffinity(0)) if arguments.workers in (None, 0) else arguments.workers
+    workers = arguments.workers or (0 if arguments.grid else len(os.sched_getaffinity(0)))
     settings = replace(
         RenderSettings(),
         workers=workers,
+        grid_url=arguments.grid,
+        profile=arguments.profile,
+        backend=arguments.backend,
         rasterizer=arguments.rasterizer,
         methods="all" if methods == "all" else tuple(name.strip() for name in methods.split(",") if name.strip()),
         cpu_budget_s=arguments.cpu_budget,
@@ -150,6 +163,8 @@ def paint(arguments: argparse.Namespace) -> int:
             redirect_stdout=sys.stdout.isatty(),
         ) as progress,
     ):
+        if farm.info.get("fallback"):
+            progress.console.print(f"render: {farm.info['fallback']}", markup=False, highlight=False, soft_wrap=True)
         bar = progress.add_task("painting", total=len(sources))
         places: dict[Future[Painting], tuple[str, Path]] = {}
         for name, source, target in zip(arguments.sketches, sources, targets_of, strict=True):

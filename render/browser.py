@@ -26,7 +26,7 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
 from selenium.webdriver.remote.client_config import ClientConfig
 
-from render import chromium
+from render import backend, chromium
 from render.devtools import feature_status
 from render.errors import SetupError, UserError
 from render.guardian import LOG, descendants
@@ -36,17 +36,8 @@ from render.processes import Identity, alive, identify, kill, remove_folder, usa
 from render.serve import StudioServer
 from render.settings import RenderSettings, check_methods
 
-# Browsers that start at the same moment get in each other's way: tried again, waiting ever longer. A rasterizer that is
-# second choice comes when the first has had all its tries.
-START_ATTEMPTS = {"first": 4, "second": 2}
 START_TIMEOUT_S = 60.0
 FOREVER_S = 24 * 3600
-# The probe asks whether this machine paints, whatever the settings allow a sketch.
-PROBE_SETTINGS = RenderSettings(methods="all")
-PROBE = """
-function setup() { createCanvas(64, 64, WEBGL) }
-function draw() { background(250, 240, 220); brush.fill("#c03030", 220); brush.circle(0, 0, 20) }
-"""
 
 
 class BrowserLost(Exception):
@@ -69,18 +60,15 @@ class Browser:
     settings: binaries, rasterizer, allowed methods, canvas limit. index: written into each painting as `worker`.
     folder: for the profile and all temporary files, made by the guardian at the start and removed at the end; None for
     one of its own.
-    faster_blend: build the blend program anew (see studio/blend.js); False keeps the library's own.
-    info: after start, `rasterizer`, `renderer` (GL string), `version`, `binary`, `2d_canvas`, `blend` ("faster" or
-    "library") and `warning` (why the library's blend program is in use; else empty).
+    info: after start, `rasterizer` (the kind of GL, see chromium.KINDS), `fallback` (what was fallen back from and why,
+    in one line; else empty), `renderer` (GL string), `version`, `binary`, `2d_canvas`, `patches` (those in force, see
+    settings.PATCHES) and `warning` (why a patch of the profile is not; else empty).
     """
 
-    def __init__(
-        self, settings: RenderSettings, index: int = 0, *, folder: Path | None = None, faster_blend: bool = True
-    ) -> None:
+    def __init__(self, settings: RenderSettings, index: int = 0, *, folder: Path | None = None) -> None:
         self.settings = settings
         self.index = index
         self.info: dict[str, Any] = {}
-        self._faster_blend = faster_blend
         self._lock = threading.Lock()
         self._killed = False
         self._driver_process: frozenset[Identity] = frozenset()
@@ -102,16 +90,18 @@ class Browser:
         self._killed = False
         binary = chromium.find_browser(self.settings)
         driver = chromium.find_driver(self.settings)
-        wanted = self.settings.rasterizer
-        kinds = ("llvmpipe", "swiftshader") if wanted == "auto" else (wanted,)
-        troubles: dict[str, str] = {}
-        for kind, tries in zip(kinds, START_ATTEMPTS.values(), strict=False):
+        kinds = backend.kinds_to_try(self.settings, chromium.has_nvidia())
+        troubles = {"": backend.unmet(self.settings, kinds)}
+        checked = False
+        for kind, tries in backend.tries(kinds).items():
             for attempt in range(tries):
                 if attempt:
                     time.sleep(0.5 * 2**attempt + 0.1 * (self.index % 8))
                 try:
                     self._launch(binary, driver, kind)
                     self._probe(kind)
+                    troubles.pop(kind, None)
+                    self.info["fallback"] = backend.fallback(troubles.values(), kind)
                     return
                 except BrowserLost as error:
                     troubles[kind] = f"{kind}: {error}"
@@ -120,17 +110,18 @@ class Browser:
                         raise
                     if "only supports Chrome" in str(error):
                         raise SetupError(f"chromedriver and browser are of different versions: {error}") from error
-                    if error.cause == "context_lost":  # no WebGL by this rasterizer: trying again would not help
+                    if error.cause == "context_lost":  # no WebGL by this kind: trying again would not help
                         break
-                    if len(troubles) == 1 and not attempt:
+                    if not checked:
                         chromium.check_runs(binary)
                         chromium.check_runs(driver)
+                        checked = True
                 except UserError:
                     self._end()
                     raise
-        raise BrowserLost("browser_died", "; ".join(troubles.values()))
+        raise BrowserLost("browser_died", "; ".join(filter(None, troubles.values())))
 
-    def _launch(self, binary: Path, driver: Path, rasterizer: str) -> None:
+    def _launch(self, binary: Path, driver: Path, kind: str) -> None:
         with self._lock:  # a `kill` comes before it, or finds what there is to end
             if self._killed:
                 raise BrowserLost("browser_died", "the browser was killed while it started")
@@ -143,14 +134,14 @@ class Browser:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env=chromium.environment(rasterizer, folder),
+                env=chromium.environment(kind, folder),
             )
         try:
             port = self._driver_port()
             options = webdriver.ChromeOptions()
             options.binary_location = str(binary)
             options.page_load_strategy = "eager"
-            for flag in chromium.flags(rasterizer, folder / "profile"):
+            for flag in chromium.flags(kind, folder / "profile"):
                 options.add_argument(flag)
             if chromium.is_shell(binary):
                 options.set_capability("browserName", "chrome-headless-shell")
@@ -167,7 +158,7 @@ class Browser:
         except (WebDriverException, urllib3.exceptions.HTTPError, OSError) as error:
             raise BrowserLost("browser_died", f"{_line(error)}; {self._log_tail(folder / LOG)}") from error
         self.info = {
-            "rasterizer": rasterizer,
+            "rasterizer": kind,
             "binary": str(binary),
             "version": self._driver.capabilities.get("browserVersion", ""),
         }
@@ -190,35 +181,38 @@ class Browser:
             timer.cancel()
         raise OSError(f"chromedriver ended before it was ready: {line.decode(errors='replace').strip() or 'no word'}")
 
-    def _probe(self, rasterizer: str) -> None:
-        """Read the renderer's name and what is accelerated, paint a known picture, and check the methods' names.
+    def _probe(self, kind: str) -> None:
+        """Believe a kind of GL by what it shows (see render.backend), and check the methods' names.
 
-        WebGL must work on the rasterizer that was asked for, and 2D canvases must not be drawn by it.
+        Raises BrowserLost ("context_lost") with what is wrong, ConfigError for a method that `brush` does not have.
         """
+
+        def refuse(reason: str) -> None:
+            if reason:
+                raise BrowserLost("context_lost", reason)
+
         with self._losses():
-            gl = self._driver.execute_script(
-                "const gl = document.createElement('canvas').getContext('webgl2'); if (!gl) return '';"
-                "const info = gl.getExtension('WEBGL_debug_renderer_info');"
-                "return gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER)"
-            )
-        if not gl:
-            raise BrowserLost("context_lost", f"WebGL does not work by {rasterizer}")
-        if rasterizer not in gl.lower():
-            raise BrowserLost("context_lost", f"asked for {rasterizer}, WebGL is drawn by {gl}")
-        self.info["renderer"] = gl
+            drawn = self._driver.execute_script(backend.PICTURE)
+        if drawn is None:
+            raise BrowserLost("context_lost", "no WebGL")
+        self.info["renderer"], pixels = drawn
+        refuse(backend.wrong_renderer(kind, self.info["renderer"]))
         with self._losses():
-            features = feature_status(self.pids())
-        self.info["2d_canvas"] = features.get("2d_canvas", "unknown")
-        if self.info["2d_canvas"].startswith("enabled"):
-            raise BrowserLost(
-                "context_lost", "2D canvases are drawn by an emulated GPU: one painting would take a minute"
-            )
-        painting = self._paint(PROBE, 1, PROBE_SETTINGS)
-        if painting.outcome is not Outcome.PAINTED or not 0.05 < painting.coverage < 0.9:
+            self.info["2d_canvas"] = self._features().get("2d_canvas", "unknown")
+        refuse(backend.wrong_canvas(kind, self.info["2d_canvas"]))
+        refuse(backend.wrong_picture(pixels))
+        # The probe asks whether this machine paints, whatever the settings allow a sketch.
+        probe = RenderSettings(methods="all", profile=self.settings.profile, without=self.settings.without)
+        painting = self._paint(backend.PAINTING, 1, probe)
+        if painting.png is None or painting.outcome is not Outcome.PAINTED:
             raise BrowserLost("context_lost", f"the probe gave {painting.outcome}: {painting.reason} {painting.detail}")
+        refuse(backend.wrong_painting(painting.png))
         with self._losses():
             names = self._driver.execute_script("return Object.keys(window.brush)")
         check_methods(self.settings.methods, names)
+
+    def _features(self) -> dict[str, str]:
+        return feature_status(self.pids())
 
     def kill(self) -> None:
         """End the driver and every process of the browser, reap them and remove the profile. From any thread, often."""
@@ -285,7 +279,7 @@ class Browser:
             syntax = self._syntax_error(source)
             result: dict[str, Any] = {"syntax": syntax}
             if syntax is None:
-                server.prepare(source, seed, settings, faster_blend=self._faster_blend)
+                server.prepare(source, seed, settings)
                 self._driver.get(server.page())
                 timings["load"] = time.monotonic() - started
                 result = self._driver.execute_async_script("studio.paint(arguments[arguments.length - 1])")
@@ -294,8 +288,9 @@ class Browser:
         timings["run"] = time.monotonic() - started - timings.get("load", 0.0)
         reading = time.monotonic()
         png = base64.b64decode(result["png"].partition(",")[2]) if result.get("png") else None
-        if "blend" in result:
-            self.info |= {"blend": result["blend"], "warning": result["warning"]}
+        if "applied" in result:
+            warnings = [*server.refused.values(), *result["warnings"]]
+            self.info |= {"patches": tuple(result["applied"]), "warning": "; ".join(warnings)}
         cpu_after, _ = self.usage()
         painting = judge(result, png, settings, worker=self.index)
         timings |= {

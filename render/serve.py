@@ -8,6 +8,8 @@ the nonce of the script that calls it. There is no other source, no connection, 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import secrets
 import threading
@@ -23,7 +25,10 @@ LIBRARIES = {
     "/p5.min.js": STUDIO / "node_modules/p5/lib/p5.min.js",
     "/p5.brush.js": STUDIO / "node_modules/p5.brush/dist/p5.brush.js",
 }
-PAGE_SCRIPTS = ("first.js", "blend.js", "seal.js", "harness.js")
+MASK_MODULE = STUDIO / "build/mask.wasm"
+# The text of p5.brush whose use of its 2D canvases studio/mask.js knows.
+KNOWN_BRUSH = "6991d50b458478e1783b974ba027f28a59bda06c3b3cc6c501a5b30a8a360bcb"
+PAGE_SCRIPTS = ("first.js", "mask.js", "blend.js", "seal.js", "harness.js")
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -33,17 +38,26 @@ def read_api() -> dict:
 
 
 class StudioServer:
-    """Serves the page, the libraries and the current sketch on 127.0.0.1; `prepare` sets the sketch of the next page.
+    """Serves the page, the libraries and the current sketch on a port of `host`; `prepare` sets what is painted next.
 
-    Raises SetupError when p5 or p5.brush is not installed.
+    refused: patches that the installed p5.brush does not match, with a line that says so. Raises SetupError when p5,
+    p5.brush or the mask's module is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         for path in LIBRARIES.values():
             if not path.is_file():
                 raise SetupError(f"{path.name} is not installed under render/studio/node_modules: run `make setup`")
+        if not MASK_MODULE.is_file():
+            raise SetupError(f"{MASK_MODULE.name} is not built: run `make setup`")
         self._files = {name: path.read_bytes() for name, path in LIBRARIES.items()}
         self._files |= {f"/{name}": (STUDIO / name).read_bytes() for name in PAGE_SCRIPTS}
+        module = base64.b64encode(MASK_MODULE.read_bytes()).decode()
+        self._files["/mask.wasm.js"] = f'studio.maskModule = "{module}";'.encode()
+        brush = hashlib.sha256(self._files["/p5.brush.js"]).hexdigest()
+        self.refused: dict[str, str] = {}
+        if brush != KNOWN_BRUSH:
+            self.refused["mask"] = f"patch mask is left out: it does not know this p5.brush (sha256 {brush[:12]}...)"
         self._html = (STUDIO / "harness.html").read_text()
         self._api = read_api()
         self._sketch = ""
@@ -65,11 +79,11 @@ class StudioServer:
             def handle_error(self, request: object, client_address: object) -> None:
                 """A browser that is killed breaks its connections: nothing to report."""
 
-        self._http = Server(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self._http.server_address[1]}"
+        self._http = Server((host, 0), Handler)
+        self.origin = f"http://{host}:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
-    def prepare(self, source: str, seed: int, settings: RenderSettings, *, faster_blend: bool) -> None:
+    def prepare(self, source: str, seed: int, settings: RenderSettings) -> None:
         """Set what the next page will paint."""
         functions, constants = self._api["p5"]["functions"], self._api["p5"]["constants"]
         literals = {"undefined", "NaN", "Infinity"}
@@ -82,7 +96,7 @@ class StudioServer:
             "max_side": settings.max_side,
             "seed": seed,
             "source": source,
-            "faster_blend": faster_blend,
+            "patches": [patch for patch in settings.patches() if patch not in self.refused],
         }
 
     def page(self) -> str:
@@ -118,7 +132,7 @@ class StudioServer:
         headers["Content-Security-Policy"] = "; ".join(
             (
                 "default-src 'none'",
-                f"script-src 'nonce-{nonce}' {self.origin}/sketch.js",
+                f"script-src 'wasm-unsafe-eval' 'nonce-{nonce}' {self.origin}/sketch.js",
                 "style-src 'unsafe-inline'",
                 "base-uri 'none'",
                 "form-action 'none'",

@@ -63,9 +63,10 @@ class _Entry:
     where: str
 
 
-def studio_fingerprint(rasterizer: str) -> str:
-    """Hash of what decides the pixels of a sketch beside its text and seed: rasterizer, page and pinned libraries."""
-    digest = hashlib.sha256(rasterizer.encode())
+def studio_fingerprint(painter: str) -> str:
+    """Hash of what decides the pixels of a sketch beside its text and seed: the painter (rasterizer and patches, as the
+    farm's info names them), the page and the pinned libraries."""
+    digest = hashlib.sha256(painter.encode())
     for path in sorted(STUDIO.iterdir()):
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())

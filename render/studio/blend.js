@@ -9,8 +9,11 @@
 //   bands whose seven coefficients are nearly equal are merged (both ends of the spectrum), their colour weights added;
 //   bands to XYZ to RGB is one matrix;
 //   what need not run stands in a loop of zero or one turns, because llvmpipe jumps out of loops but not over branches.
-// One thing is mended: the library takes derivatives of the mask after an early return, where they are undefined, and
-// so paints a few pixels differently each time. Here the taps come first.
+// Derivatives: the library takes those of the mask after it has left the program for pixels without paint, where they are
+// undefined: each rasterizer gives others, and SwiftShader a few that change from time to time. The program here takes
+// what the stock set-up gives in nearly all cases, on every rasterizer and every time: differences inside the block of
+// 2 x 2 pixels that a pixel belongs to, at the block's first corner, and for a pixel without paint the tap at which the
+// loops of the pixels before it ended, (4, 4).
 //
 // No coefficient stands here: all are read from the library's text. The rest of that text is pinned by a hash; when it
 // differs, or when the taps cannot be read, the library's program is used and the result says so.
@@ -115,6 +118,7 @@ ${bands.map((_, i) => `flat in float pigment${i};`).join("\n")}
 flat in float pigmentLuminance;
 out vec4 outColor;
 ${shared(bands, epsilon)}
+float masked(ivec2 texel) { return texelFetch(u_mask, clamp(texel, ivec2(0), textureSize(u_mask, 0) - 1), 0).a; }
 float compand(float x) { return x < 0.0031308 ? x * 12.92 : 1.055 * pow(x, 1.0 / 2.4) - 0.055; }
 void main() {
   vec2 uv = 0.5 * p + 0.5;
@@ -125,18 +129,24 @@ void main() {
   float a = texelFetch(u_mask, maskTexel, 0).a;
   float intensity = min(a, 1.0);
   if (!u_isBrush) {
+    ivec2 odd = ivec2(gl_FragCoord.xy) & 1;
+    int up = u_targetIsFramebuffer ? 1 : -1;
+    ivec2 corner = maskTexel - ivec2(odd.x, up * odd.y);
+    bvec3 painted = greaterThan(
+      vec3(masked(corner), masked(corner + ivec2(1, 0)), masked(corner + ivec2(0, up))), vec3(0.0));
     float edge = 0.0;
     for (int i = -2; i <= 2; i += 2) {
       for (int j = -2; j <= 2; j += 2) {
-        ivec2 texel = clamp(maskTexel + ivec2(i, j), ivec2(0), maskSize - 1);
-        float neighbour = texelFetch(u_mask, texel, 0).a * 15.0;
-        edge += smoothstep(0.05, 0.35, length(vec2(dFdx(neighbour), dFdy(neighbour))));
+        float here = masked(corner + (painted.x ? ivec2(i, j) : ivec2(4)));
+        float beside = masked(corner + ivec2(1, 0) + (painted.y ? ivec2(i, j) : ivec2(4)));
+        float above = masked(corner + ivec2(0, up) + (painted.z ? ivec2(i, j) : ivec2(4)));
+        edge += smoothstep(0.05, 0.35, length(15.0 * vec2(beside - here, above - here)));
       }
     }
     intensity = clamp(a + edge / 9.0 * 0.1, 0.0, 1.0);
   }
   outColor = source;
-  for (int painted = a == 0.0 ? 1 : 0; painted < 1; painted++) {
+  for (int empty = a == 0.0 ? 1 : 0; empty < 1; empty++) {
     Spectrum s = spectrum(mix(vec3(1.0), source.rgb, source.a));
     float light = pigmentLuminance;
     ${bands.map((_, i) => `float k${i} = pigment${i};`).join("\n    ")}
@@ -157,20 +167,22 @@ void main() {
 `;
   };
 
-  // -> [vertex text, fragment text], or null with the reason in studio.warning.
+  // -> [vertex text, fragment text], or null with the reason in studio.warnings.
   studio.faster = (vertex, fragment) => {
-    if (!studio.settings.faster_blend) return null;
+    if (!studio.settings.patches.includes("blend")) return null;
     const basis = numbers(fragment, REFLECTANCE);
     const response = numbers(fragment, RESPONSE);
     const toRGB = numbers(fragment, MATRIX);
     const epsilon = Number(/SPECTRAL_EPSILON=([0-9.]+)/.exec(fragment)?.[1]);
     const skeleton = hash(vertex + fragment.replace(REFLECTANCE, "").replace(RESPONSE, "").replace(MATRIX, ""));
     if (basis.length === 0 || basis.length !== response.length || toRGB.length !== 3 || skeleton !== SKELETON) {
-      studio.warning = `p5.brush's blend shader is not the one that is known (hash ${skeleton}): its own, slower one is used`;
+      studio.warnings.push(
+        `p5.brush's blend shader is not the one that is known (hash ${skeleton}): its own, slower one is used`,
+      );
       return null;
     }
     const bands = merged(basis.map((row, i) => ({ basis: row, response: response[i] })));
-    studio.blend = "faster";
+    studio.applied.push("blend");
     studio.bands = bands.length;
     return [vertexText(bands, epsilon), fragmentText(bands, epsilon, toRGB)];
   };

@@ -40,16 +40,18 @@
   Object.defineProperty(StillDate, "name", { value: "Date" });
   window.Date = StillDate;
 
+  const wants = (patch) => settings.patches.includes(patch);
   // A mask of 8 bits rounds the many layers of tiny alpha away and the painting turns pale; 16-bit floats keep them.
   const maskContext = OffscreenCanvas.prototype.getContext;
   OffscreenCanvas.prototype.getContext = function (kind, attributes) {
-    const wanted = kind === "2d" ? { ...attributes, colorType: "float16" } : attributes;
+    const wanted = wants("float16") && kind === "2d" ? { ...attributes, colorType: "float16" } : attributes;
     return maskContext.call(this, kind, wanted);
   };
   // MSAA changes no pixel of a painting (only full-canvas triangles are drawn) and costs time.
   const canvasContext = HTMLCanvasElement.prototype.getContext;
   HTMLCanvasElement.prototype.getContext = function (kind, attributes) {
-    const wanted = kind === "webgl2" ? { ...attributes, antialias: false, preserveDrawingBuffer: true } : attributes;
+    const still = wants("msaa") ? { antialias: false } : {};
+    const wanted = kind === "webgl2" ? { ...attributes, ...still, preserveDrawingBuffer: true } : attributes;
     const context = canvasContext.call(this, kind, wanted);
     if (context === null && kind === "webgl2") studio.context_lost = true; // after a few deaths of the GPU process
     return context;
@@ -65,8 +67,8 @@
     setTimeout: window.setTimeout.bind(window),
     refusal: null, // the first refused use: { reason, detail, line }
     errors: [], // { message, line } of everything the sketch threw
-    blend: "library", // "faster" once the rewritten blend shader is in place
-    warning: "",
+    applied: settings.patches.filter((patch) => patch !== "blend"), // "blend" joins when its shader is in place
+    warnings: [],
     context_lost: false,
     washes: 0, // composites of filled shapes
     strokes: 0, // composites of brush strokes

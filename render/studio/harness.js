@@ -43,8 +43,8 @@
     if (studio.done) return;
     studio.done = true;
     await tick(); // a page that is busy for ever with promises must not answer: its next sketch would be blamed
-    const { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, context_lost, canvas } = studio;
-    const result = { refusal, errors, washes, strokes, shapes, vertices, circles, blend, warning, context_lost, ...extra };
+    const { refusal, errors, washes, strokes, shapes, vertices, circles, applied, warnings, context_lost, canvas } = studio;
+    const result = { refusal, errors, washes, strokes, shapes, vertices, circles, applied, warnings, context_lost, ...extra };
     result.webgl = Boolean(canvas);
     if (canvas) {
       result.width = canvas.width;

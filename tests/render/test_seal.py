@@ -154,7 +154,7 @@ def test_stack_frames_give_nothing_away(browser):
 
 def test_no_object_that_a_sketch_can_hold_leads_to_the_page(browser):
     server = browser._server
-    server.prepare(small("background(255)"), 1, browser.settings, faster_blend=True)
+    server.prepare(small("background(255)"), 1, browser.settings)
     driver = browser._driver
     driver.get(server.page())
     driver.execute_script("window.realFunction = Function;")

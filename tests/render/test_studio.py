@@ -1,4 +1,6 @@
-"""The page: same pixels every time, the faster blend is the library's, counts and reasons are exact."""
+"""The page: same pixels every time, the blend built anew is the library's, counts and reasons are exact."""
+
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -8,18 +10,20 @@ from kit import FIXTURES, SKETCHES, difference, small
 from render.browser import Browser
 from render.painting import Outcome
 from render.pixels import coverage, decode
-from render.settings import RenderSettings
+from render.settings import PATCHES, RenderSettings
 
 POPPY = (FIXTURES / "sketches/poppy.js").read_text()
 
 
 @pytest.fixture(scope="module")
-def other():
-    """A second browser of another kind of start: the library's own blend program."""
-    one = Browser(RenderSettings(), faster_blend=False)
-    one.start()
-    yield one
-    one.kill()
+def swiftshader():
+    """Two browsers on the stock rasterizer: with the blend program built anew, and with the library's own."""
+    both = [Browser(RenderSettings(rasterizer="swiftshader", without=without)) for without in ((), ("blend",))]
+    for one in both:
+        one.start()
+    yield both
+    for one in both:
+        one.kill()
 
 
 # ---- determinism ------------------------------------------------------------------------------------------------
@@ -59,7 +63,7 @@ def test_unseeded_chance_and_clocks_repeat(browser):
 
 
 @pytest.mark.parametrize("kind", ["llvmpipe", "swiftshader"])
-def test_both_rasterizers_paint_with_the_faster_blend(kind):
+def test_both_rasterizers_paint_with_every_patch(kind):
     one = Browser(RenderSettings(rasterizer=kind))
     one.start()
     try:
@@ -68,18 +72,24 @@ def test_both_rasterizers_paint_with_the_faster_blend(kind):
     finally:
         one.kill()
     assert kind in one.info["renderer"].lower()
-    assert (one.info["rasterizer"], one.info["blend"], one.info["warning"]) == (kind, "faster", "")
+    assert (one.info["rasterizer"], sorted(one.info["patches"]), one.info["warning"]) == (kind, sorted(PATCHES), "")
     assert painting.painted
     assert painting.png == again.png
 
 
-def test_faster_blend_is_the_librarys_to_one_level_on_few_pixels(browser, other):
-    assert (browser.info["blend"], other.info["blend"]) == ("faster", "library")
+def test_blend_paints_on_every_rasterizer_what_the_library_paints_on_the_stock_one(browser, swiftshader):
+    """But for the borders of shapes, where the library's derivatives are undefined (see blend.js)."""
+    ours, librarys = swiftshader
     for name in ("poppy", "rose"):
         source = (FIXTURES / f"sketches/{name}.js").read_text()
-        apart = difference(browser.paint(source, 7).png, other.paint(source, 7).png)
-        assert apart.max() <= 1, name
-        assert (apart > 0).mean() < 0.0004, name
+        wanted = librarys.paint(source, 7).png
+        assert ("blend" in ours.info["patches"], "blend" in librarys.info["patches"]) == (True, False)
+        apart = difference(ours.paint(source, 7).png, wanted)
+        assert apart.mean() < 0.06, name
+        assert (apart > 1).mean() < 0.01, name
+        elsewhere = difference(browser.paint(source, 7).png, wanted)
+        assert elsewhere.mean() < 0.25, name
+        assert (elsewhere > 1).mean() < 0.02, name
 
 
 @pytest.mark.parametrize(
@@ -90,21 +100,25 @@ def test_faster_blend_is_the_librarys_to_one_level_on_few_pixels(browser, other)
         "clear(); brush.fill(250, 240, 10, 120); brush.circle(10, 10, 50)",
     ],
 )
-def test_faster_blend_holds_for_extreme_pigments_and_papers(browser, other, body):
-    apart = difference(browser.paint(small(body), 3).png, other.paint(small(body), 3).png)
-    assert apart.max() <= 4
-    assert (apart > 0).mean() < 0.003
+def test_blend_holds_for_extreme_pigments_and_papers(swiftshader, body):
+    ours, librarys = swiftshader
+    apart = difference(ours.paint(small(body), 3).png, librarys.paint(small(body), 3).png)
+    assert apart.mean() < 0.2
+    assert (apart > 1).mean() < 0.02
 
 
-def test_faster_blend_holds_for_brush_strokes():
+def test_blend_is_the_librarys_where_no_derivative_is_taken():
+    """Brush strokes: the formulas alone."""
     everything = RenderSettings(methods="all")
-    source = small(
-        'brush.set("marker", "#204080", 6); brush.line(-80, -60, 80, 60);'
-        'brush.set("HB", "#902020", 9); brush.circle(0, 0, 70)'
-    )
+    source = """function setup() { createCanvas(200, 200, WEBGL) }
+function draw() {
+  background(250, 244, 230);
+  brush.set("marker", "#204080", 6); brush.line(-80, -60, 80, 60);
+  brush.set("HB", "#902020", 9); brush.circle(0, 0, 70);
+}"""
     pngs = []
-    for faster in (True, False):
-        one = Browser(everything, faster_blend=faster)
+    for without in ((), ("blend",)):
+        one = Browser(replace(everything, without=without))
         one.start()
         try:
             pngs.append(one.paint(source, 3).png)
@@ -123,11 +137,11 @@ def test_changed_shader_text_falls_back_with_a_warning(browser, monkeypatch):
     monkeypatch.setitem(server._files, "/p5.brush.new.js", text)
     monkeypatch.setattr(server, "_html", server._html.replace("/p5.brush.js", "/p5.brush.new.js"))
     assert browser.paint(small(), 1).painted
-    assert browser.info["blend"] == "library"
+    assert "blend" not in browser.info["patches"]
     assert "not the one that is known" in browser.info["warning"]
     monkeypatch.undo()
     assert browser.paint(small(), 1).painted
-    assert (browser.info["blend"], browser.info["warning"]) == ("faster", "")
+    assert ("blend" in browser.info["patches"], browser.info["warning"]) == (True, "")
 
 
 # ---- what a painting carries ------------------------------------------------------------------------------------
