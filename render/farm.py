@@ -4,11 +4,15 @@
 them: it starts them one after the other, hands out jobs, collects answers, and replaces what dies. Each worker has its
 own pipe, so that a process killed in the middle of a message can harm nothing but itself.
 
+Jobs wait in one queue, in which a slow sketch holds back nobody but its own worker. A browser that has painted enough
+is replaced without a gap: a second worker starts beside it, one at a time in the whole farm, and takes its seat when
+ready. A worker sends signs of life; one that is silent gets no job, and is ended at its job's deadline.
+
 An attempt that gives no painting is made once more, on another worker where there is one, in a fresh browser. What two
 failed attempts mean is in `verdict`: only limits that the sketch alone broke, twice, make a rejection; everything else
 leaves it unscored.
 
-Left out: judging paintings; browsers on other machines.
+Left out: judging paintings.
 """
 
 from __future__ import annotations
@@ -16,37 +20,32 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, Pipe, wait
-from pathlib import Path
+from dataclasses import replace
+from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Any, Self
 
 from render.errors import FarmError
+from render.hub import Hub
 from render.painting import Outcome, Painting
-from render.processes import Identity, alive, identify, kill, kill_all, remove_folder
+from render.processes import Identity
+from render.seat import CLOSE_S, Order, Recovery, Seat
 from render.settings import RenderSettings
-from render.worker import Answer, Fault, Job, Processes, Ready, StartFailed
+from render.worker import Alive, Answer, Fault, Job, Processes, Ready, StartFailed
 
 # Failed starts in a row after which a seat no longer counts as alive. A start that fails by itself has had several
 # tries inside the worker and counts twice; a worker that is killed has not.
 START_ATTEMPTS = 3
-START_LIMIT_S = 120.0  # a browser that has not started by then never will
-GRACE_S = 20.0  # beyond the deadline that the worker itself enforces
 STAGGER_S = 1.0
 TICK_S = 0.25
-CLOSE_S = 3.0
+SUCCESSOR_PAUSE_S = 5.0  # after a successor that did not start
 
-_COMMAND = ("-P", "-c", "from render.worker import main; main()")
 _LIMITS = ("too_slow", "too_big")
 
 
@@ -61,52 +60,27 @@ def verdict(faults: list[Fault]) -> Painting:
     return Painting(Outcome.UNSCORED, lost[-1].kind, lost[-1].detail)
 
 
-@dataclass
-class _Order:
-    """A submitted sketch on its way. avoid: the seat that failed it, -1 for none."""
-
-    number: int
-    source: str
-    seed: int
-    future: Future[Painting]
-    submitted: float
-    waiting_since: float
-    waited: float = 0.0
-    faults: list[Fault] = field(default_factory=list)
-    avoid: int = -1
-
-
-@dataclass
-class _Seat:
-    """The place of one worker, and the process that sits there now. state: down, starting, idle or busy."""
-
-    index: int
-    state: str = "down"
-    since: float = 0.0
-    process: subprocess.Popen[bytes] | None = None
-    connection: Connection | None = None
-    identity: frozenset[Identity] = frozenset()
-    browser: frozenset[Identity] = frozenset()
-    folder: Path = Path()
-    order: _Order | None = None
-    failures: int = 0
-    fresh: bool = False
-
-
 class Farm:
-    """Browsers that paint sketches. A context manager: entering starts it, leaving closes it."""
+    """Browsers that paint sketches. A context manager: entering starts it, leaving closes it.
+
+    Raises SetupError when `settings.grid_url` names a hub that is not there.
+    """
 
     def __init__(self, settings: RenderSettings) -> None:
         self.settings = settings
-        count = settings.workers or len(os.sched_getaffinity(0))
+        hub = Hub(settings.grid_url) if settings.grid_url else None
+        places = hub.first_slots(settings.deadline_s).total if hub else len(os.sched_getaffinity(0))
+        count = settings.workers or places
         self.counters: dict[str, int] = dict.fromkeys(
             ("painted", "rejected", "unscored", "retries", "restarts", "recycled"), 0
         )
         self.info: dict[str, Any] = {}
-        self._seats = [_Seat(index) for index in range(count)]
-        self._queue: deque[_Order] = deque()
+        self.recoveries: deque[Recovery] = deque(maxlen=10000)
+        self._seats = [Seat(index) for index in range(count)]
+        self._queue: deque[Order] = deque()
         self._numbers = itertools.count(1)
         self._lock = threading.RLock()
+        self._room = threading.Condition(self._lock)
         self._doorbell, self._button = socket.socketpair()
         self._doorbell.setblocking(False)
         self._button.setblocking(False)
@@ -115,6 +89,7 @@ class Farm:
         self._failure: Exception | None = None
         self._start_error = ""
         self._next_start = 0.0
+        self._next_successor = 0.0
         self._supervisor = threading.Thread(target=self._supervise, name="render-farm", daemon=True)
 
     def start(self) -> None:
@@ -136,16 +111,22 @@ class Farm:
     def submit(self, source: str, seed: int = 0) -> Future[Painting]:
         """Have a sketch painted; the future's result is a Painting, whatever the sketch does.
 
-        Callbacks of the future run in the supervisor's thread and must be short. Raises FarmError when the farm is
-        closed or no browser can be started any more.
+        Waits while `queue_limit` sketches wait already, unless called in a future's callback. Callbacks run in the
+        supervisor's thread and must be short. Raises FarmError when the farm is closed, also during the wait, or when
+        no browser can be started any more.
         """
         with self._lock:
-            if self._failure is not None:
-                raise FarmError(str(self._failure))
-            if self._closing or not self._opened.is_set():
-                raise FarmError("the render farm is not open")
+            while True:
+                if self._failure is not None:
+                    raise FarmError(str(self._failure))
+                if self._closing or not self._opened.is_set():
+                    raise FarmError("the render farm is not open")
+                # The supervisor's thread is the one that makes room.
+                if len(self._queue) < self.settings.queue_limit or threading.current_thread() is self._supervisor:
+                    break
+                self._room.wait()
             now = time.monotonic()
-            order = _Order(next(self._numbers), source, seed, Future(), now, now)
+            order = Order(next(self._numbers), source, seed, Future(), now, now)
             self._queue.append(order)
             self._ring()
         return order.future
@@ -178,8 +159,7 @@ class Farm:
     ) -> None:
         self.close()
 
-    # All that follows runs in the supervisor's thread. Workers are started by it too: the kernel signals a worker when
-    # the *thread* that started it ends.
+    # All that follows runs in the supervisor's thread.
 
     def _supervise(self) -> None:
         try:
@@ -188,6 +168,7 @@ class Farm:
                 self._hand_out()
                 self._listen()
                 self._check_clocks()
+                self._succeed()
                 self._check_hope()
         except BaseException as error:
             self._failure = FarmError(f"the render farm's supervisor failed: {error!r}")
@@ -202,89 +183,107 @@ class Farm:
             return
         for seat in self._seats if self.info else self._seats[:1]:
             if seat.state == "down" and now >= seat.since:
-                self._start(seat)
+                seat.start(self._settled())
                 self._next_start = now + STAGGER_S
                 return
 
-    def _start(self, seat: _Seat) -> None:
-        ours, theirs = Pipe()
-        seat.folder = Path(tempfile.gettempdir()) / f"render-farm-{secrets.token_hex(8)}"
-        path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
-        with theirs:
-            seat.process = subprocess.Popen(
-                (sys.executable, *_COMMAND, str(theirs.fileno()), str(os.getpid()), str(seat.folder)),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=os.environ | {"PYTHONPATH": path},
-                start_new_session=True,
-            )
-        seat.connection, seat.identity, seat.browser = ours, identify([seat.process.pid]), frozenset()
-        seat.state, seat.since = "starting", time.monotonic()
-        settings = replace(self.settings, rasterizer=self.info.get("rasterizer", self.settings.rasterizer))
-        self._send(seat, (settings, seat.index))
+    def _settled(self) -> RenderSettings:
+        """The settings with the rasterizer that the first browser found: "auto" is decided once."""
+        return replace(self.settings, rasterizer=self.info.get("rasterizer", self.settings.rasterizer))
 
-    def _send(self, seat: _Seat, message: object) -> None:
-        assert seat.connection is not None
-        try:
-            seat.connection.send(message)
-        except OSError:
-            # The worker is dead; its pipe says so to `_listen`, where the seat is cleared.
+    def _succeed(self) -> None:
+        """Replace a browser that is due, and see the worker off whose successor has taken its seat."""
+        for seat in [seat for seat in self._seats if seat.state == "leaving" and seat.left()]:
+            self._clear(seat)
+        now = time.monotonic()
+        due = next((seat for seat in self._seats if seat.due and seat.state in ("idle", "busy")), None)
+        if due is None or len(self._seats) > self.info["workers"] or now < self._next_successor:
             return
+        successor = Seat(due.index, successor_of=due)
+        self._seats.append(successor)
+        successor.start(self._settled())
+
+    def _take_over(self, seat: Seat) -> None:
+        """The successor is ready: the worker before it paints nothing more than what it paints now."""
+        predecessor, seat.successor_of = seat.successor_of, None
+        if predecessor is not None:
+            self.counters["recycled"] += 1
+            predecessor.last = True
+            if predecessor.state != "busy":
+                predecessor.leave()
 
     def _hand_out(self) -> None:
         with self._lock:
             for order in list(self._queue):
+                if not any(seat.state == "idle" for seat in self._seats):
+                    return
                 seat = self._seat_for(order)
                 if seat is None:
                     continue
                 self._queue.remove(order)
+                self._room.notify()
                 if not order.faults and not order.future.set_running_or_notify_cancel():
                     continue
                 now = time.monotonic()
                 order.waited += now - order.waiting_since
-                seat.state, seat.since, seat.order, seat.fresh = "busy", now, order, bool(order.faults)
-                self._send(seat, Job(order.number, order.source, order.seed, seat.fresh))
+                seat.order, seat.fresh = order, bool(order.faults)
+                seat.enter("busy")
+                seat.send(Job(order.number, order.source, order.seed, seat.fresh))
 
-    def _seat_for(self, order: _Order) -> _Seat | None:
-        idle = [seat for seat in self._seats if seat.state == "idle"]
+    def _seat_for(self, order: Order) -> Seat | None:
+        idle = [seat for seat in self._seats if seat.state == "idle" and not seat.silent()]
         others = [seat for seat in idle if seat.index != order.avoid]
         if others or not idle:
             return others[0] if others else None
-        coming = any(seat.index != order.avoid and not seat.failures and seat.process for seat in self._seats)
-        return None if coming else idle[0]
+        coming = [seat for seat in self._seats if seat.process and not seat.failures and not seat.silent()]
+        return None if any(seat.index != order.avoid for seat in coming) else idle[0]
 
     def _listen(self) -> None:
-        pipes: dict[object, _Seat] = {seat.connection: seat for seat in self._seats if seat.connection is not None}
+        pipes: dict[object, Seat] = {
+            seat.connection: seat for seat in self._seats if seat.connection is not None and seat.state != "leaving"
+        }
         for ready in wait([self._doorbell, *pipes], timeout=TICK_S):  # type: ignore[list-item]
             if ready is self._doorbell:
                 self._doorbell.recv(4096)
                 continue
             seat = pipes[ready]
             assert seat.connection is not None
+            if seat.state == "leaving":
+                # Its successor has been heard in this very round.
+                continue
             try:
                 message = seat.connection.recv()
             except (EOFError, OSError):
                 self._lose(seat, Fault("browser_died", "the worker process ended"))
             else:
+                seat.heard = time.monotonic()
                 self._hear(seat, message)
 
-    def _hear(self, seat: _Seat, message: object) -> None:
-        now = time.monotonic()
+    def _hear(self, seat: Seat, message: object) -> None:
         match message:
-            case Ready(info, processes, renewed):
-                seat.state, seat.since, seat.failures, seat.browser = "idle", now, 0, processes
-                if renewed:
-                    self.counters["recycled" if renewed == "recycled" else "restarts"] += 1
+            case Alive():
+                pass
+            case Ready(info, processes, restarted, due):
+                seat.failures, seat.browser, seat.due = 0, processes, due
+                if seat.lost is not None:
+                    self.recoveries.append(Recovery(seat.index, *seat.lost, time.monotonic()))
+                    seat.lost = None
+                seat.enter("idle")
+                self.counters["restarts"] += restarted
                 self.info = self.info or {**info, "workers": len(self._seats)}
-                self._next_start = now
+                self._next_start = seat.since
                 self._opened.set()
-            case Processes(processes):
-                seat.browser = processes
+                self._take_over(seat)
+            case Processes(processes, session):
+                seat.browser, seat.session = processes, session
             case Answer(_, painting, fault, cpu_s):
                 order, seat.order = seat.order, None
-                # Not idle before it says so: its browser may have to be replaced.
-                seat.state, seat.since = "starting", now
+                seat.lost = None if fault is None else (seat.since, fault)
+                if seat.last:
+                    seat.leave()
+                else:
+                    # Not idle before it says so: its browser may have to be replaced.
+                    seat.enter("starting")
                 assert order is not None
                 if painting is not None:
                     self._finish(order, painting, seat.index, len(order.faults) + 1, cpu_s)
@@ -303,10 +302,11 @@ class Farm:
                     seat.order = None
                 self._clear(seat)
 
-    def _lose(self, seat: _Seat, fault: Fault) -> None:
+    def _lose(self, seat: Seat, fault: Fault) -> None:
         """A worker is gone or has to go: end what is left of it and try its job again."""
         order, seat.order = seat.order, None
         if order is not None:
+            seat.lost = (seat.since, fault)
             self._fail(order, fault, seat.index, 0.0)
         if seat.state == "starting":
             seat.failures += 1
@@ -314,34 +314,26 @@ class Farm:
         self.counters["restarts"] += 1
         self._clear(seat)
 
-    def _clear(self, seat: _Seat) -> None:
-        assert seat.process is not None
-        assert seat.connection is not None
-        seat.connection.close()
-        # The worker first, alone: its guardian then ends the browser and removes the folder, even if this process is
-        # killed in the meantime.
-        kill(seat.identity)
-        limit = time.monotonic() + CLOSE_S
-        while (seat.folder.exists() or alive(seat.browser)) and time.monotonic() < limit:
-            time.sleep(0.005)
-        kill_all(seat.browser)
-        # SIGKILL has been sent: this only collects the process.
-        seat.process.wait()
-        remove_folder(seat.folder)
-        seat.process, seat.connection = None, None
-        seat.identity = seat.browser = frozenset()
-        seat.state, seat.since = "down", time.monotonic() + (0.5 * 2**seat.failures if seat.failures else 0.0)
+    def _clear(self, seat: Seat) -> None:
+        seat.clear()
+        successor = next((other for other in self._seats if other.successor_of is seat), None)
+        if successor is not None:
+            # It was coming anyway: it takes the seat when it is ready.
+            successor.successor_of = None
+        elif seat.successor_of is not None:
+            self._next_successor = time.monotonic() + SUCCESSOR_PAUSE_S
+        if successor is not None or seat.successor_of is not None or seat.last:
+            self._seats.remove(seat)
+        elif seat.failures:
+            seat.since += 0.5 * 2**seat.failures
 
     def _check_clocks(self) -> None:
         """The backstop outside the workers: one that neither answers nor starts in time is ended."""
-        now = time.monotonic()
-        for seat in self._seats:
-            if seat.state == "busy":
-                limit = self.settings.deadline_s + GRACE_S + (START_LIMIT_S if seat.fresh else 0.0)
-                if now - seat.since > limit:
-                    self._lose(seat, Fault("host_stalled", f"the worker gave no answer in {limit:.0f} s"))
-            elif seat.state == "starting" and now - seat.since > START_LIMIT_S:
-                self._lose(seat, Fault("host_stalled", f"no browser in {START_LIMIT_S:.0f} s"))
+        for seat in list(self._seats):
+            trouble = seat.stuck(self.settings.deadline_s)
+            if trouble:
+                noticed = min(time.monotonic(), seat.since + self.settings.deadline_s)
+                self._lose(seat, Fault("host_stalled", trouble, noticed))
 
     def _check_hope(self) -> None:
         """Give up when no seat can get a browser."""
@@ -349,12 +341,12 @@ class Farm:
         if self._failure is None and all(seat.failures >= START_ATTEMPTS for seat in tried):
             self._failure = FarmError(f"no browser could be started: {self._start_error}")
 
-    def _requeue(self, order: _Order) -> None:
+    def _requeue(self, order: Order) -> None:
         order.waiting_since = time.monotonic()
         with self._lock:
             self._queue.appendleft(order)
 
-    def _fail(self, order: _Order, fault: Fault, worker: int, cpu_s: float) -> None:
+    def _fail(self, order: Order, fault: Fault, worker: int, cpu_s: float) -> None:
         """Count a failed attempt: the first is tried again, the second is final."""
         order.faults.append(fault)
         if len(order.faults) == 1:
@@ -364,7 +356,7 @@ class Farm:
         else:
             self._finish(order, verdict(order.faults), worker, len(order.faults), cpu_s)
 
-    def _finish(self, order: _Order, painting: Painting, worker: int, attempt: int, cpu_s: float) -> None:
+    def _finish(self, order: Order, painting: Painting, worker: int, attempt: int, cpu_s: float) -> None:
         timings = {"cpu": cpu_s, **painting.timings}
         timings |= {"queue": order.waited, "total": time.monotonic() - order.submitted}
         self.counters[painting.outcome.value] += 1
@@ -376,16 +368,16 @@ class Farm:
             self._closing = True
             waiting = list(self._queue)
             self._queue.clear()
+            self._room.notify_all()
         for seat in self._seats:
             if seat.connection is not None:
-                # End of file: the worker ends its browser and itself.
-                seat.connection.close()
+                seat.leave()
         limit = time.monotonic() + CLOSE_S
         for seat in self._seats:
             if seat.process is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     seat.process.wait(max(0.0, limit - time.monotonic()))
-                self._clear(seat)
+                seat.clear()
         if self._failure is None:
             unpainted = Painting(Outcome.UNSCORED, "farm_closed", "the farm was closed before the sketch was painted")
         else:

@@ -61,6 +61,11 @@ def alive(identities: Iterable[Identity]) -> list[Identity]:
     return found
 
 
+def stopped(pids: Iterable[int]) -> bool:
+    """Whether any of `pids` has been stopped by a signal (SIGSTOP) or a debugger."""
+    return any((stat := _stat(pid)) and stat.state in "Tt" for pid in pids)
+
+
 def command_line(pid: int) -> bytes:
     """Arguments of a process, each ended by a zero byte; empty when there is no such process."""
     try:

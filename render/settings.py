@@ -92,9 +92,6 @@ class RenderSettings:
     recycle_after: int = setting(300, doc="paintings after which a browser is replaced", ge=1)
     recycle_mb: int = setting(1200, doc="memory of an idle browser above which it is replaced, MiB", ge=128)
     queue_limit: int = setting(1024, doc="sketches that may wait; more make `submit` wait for room", ge=1)
-    niceness: int = setting(
-        0, doc="how far the browsers step back for the trainer, as in nice(1); 0 = not at all", ge=0, le=19
-    )
     blank_below: float = setting(0.005, doc="paint coverage under which a painting counts as blank", ge=0, lt=1)
     browser: str = setting("", doc="path of chromium-headless-shell or chromium; empty = look for it")
     driver: str = setting("", doc="path of chromedriver; empty = look for it")

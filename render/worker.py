@@ -7,15 +7,18 @@ that holds a model on a GPU can start workers at any time, and torch is never lo
 Two threads. The main thread starts the browser and paints. The guard reads the pipe and, a few times a second, compares
 what the browser has used since the sketch began with the CPU budget, the memory ceiling and the deadline; above any of
 them it ends the browser, which makes the main thread's call fail at once. The guard also ends everything when the farm
-goes away: end of file on the pipe, or SIGTERM, which the kernel sends when the parent dies.
+goes away: end of file on the pipe, or SIGTERM, which the kernel sends when the parent dies. It sends signs of life, by
+which the farm tells a slow sketch from a worker that is stuck.
 
-Left out: retries and what two failures mean together; that is the farm's.
+Left out: retries, what two failures mean together, and replacing a browser that has grown old; that is the farm's.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import queue
+import select
 import signal
 import sys
 import threading
@@ -26,30 +29,24 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from render.devtools import CrashWatch, page_answers
 from render.errors import UserError
 from render.painting import Outcome, Painting
 from render.processes import (
     Identity,
-    alive,
-    command_line,
     die_with_parent,
     identify,
     kernel_kills,
     remove_folder,
 )
 from render.settings import RenderSettings
+from render.witness import LocalWitness, Witness
 
 if TYPE_CHECKING:
     from render.browser import Browser
 
 TICK_S = 0.2
-REPORT_S = 2.0
-PING_S = 3.0
-# A page's process that ends itself after growing met the ceiling of V8's heap (512 MiB, see chromium.py). Samples lag
-# behind a heap that fills in half a second, hence a mark far below the ceiling, yet above what a small painting needs:
-# a page that ends below it has found no memory on the machine.
-HEAP_GROWTH_MB = 64
+REPORT_S = 0.5
+PING_S = 1.0  # a page that waits answers in milliseconds
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why an attempt gave no painting. kind: `too_slow` or `too_big` (the sketch), or a key of painting.CAUSES."""
+    """Why an attempt gave no painting.
+
+    kind: `too_slow` or `too_big` (the sketch), or a key of painting.CAUSES. noticed: when, on the monotonic clock; the
+    deadline itself where that has passed.
+    """
 
     kind: str
     detail: str
+    noticed: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,29 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ready:
-    """The browser runs and the worker waits for a job. renewed: empty, `restarted` or `recycled` since the last one."""
+    """The browser runs and the worker waits for a job.
+
+    restarted: the browser was replaced since the last one. due: it has painted enough or grown too much, and should be
+    replaced by another worker's.
+    """
 
     info: dict[str, Any]
     processes: frozenset[Identity]
-    renewed: str
+    restarted: bool
+    due: bool
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A sign of life, sent every REPORT_S."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The browser's processes as they are now: what is to be ended should the worker die."""
+    """What is to be ended should the worker die: the browser's processes as they are now, or its session on a grid."""
 
     processes: frozenset[Identity]
+    session: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,8 +147,7 @@ class Worker:
     _watching: threading.Lock = field(default_factory=threading.Lock)
     _watch: _Watch | None = None
     _browser: Browser | None = None
-    _gpu: frozenset[Identity] = frozenset()
-    _crashes: CrashWatch | None = None
+    _witness: Witness | None = None
     _paintings: int = 0
     _used: tuple[float, float] = (0.0, 0.0)
     _known: frozenset[Identity] = frozenset()
@@ -148,31 +160,33 @@ class Worker:
         signal.signal(signal.SIGTERM, lambda number, frame: None)
         threading.Thread(target=self._guard, args=(signals,), name="guard", daemon=True).start()
         self._renew()
-        renewed = ""
+        restarted = False
         while True:
             assert self._browser is not None
-            self._send(Ready(self._browser.info, self._known, renewed))
-            renewed = ""
-            job = self._jobs.get()
-            if (job.fresh and self._paintings) or not alive(self._gpu):
+            due = self._paintings >= self.settings.recycle_after or self._used[1] > self.settings.recycle_mb
+            if due and self.settings.grid_url:  # a successor beside it would need a slot more
                 self._renew()
-                renewed = "restarted"
+                due = False
+            self._send(Ready(self._browser.info, self._known, restarted, due))
+            job = self._jobs.get()
+            restarted = (job.fresh and self._paintings > 0) or self._lost() is not None
+            if restarted:
+                self._renew()
             if not self._attempt(job):
                 self._renew()
-                renewed = "restarted"
-            elif self._paintings >= self.settings.recycle_after or self._used[1] > self.settings.recycle_mb:
-                self._renew()
-                renewed = "recycled"
+                restarted = True
 
     def _renew(self) -> None:
         """Replace the browser by a new one, or tell the farm why there is none and end."""
         # Selenium is imported here so that the farm, which shares this module's messages, starts without it.
         from render.browser import Browser
+        from render.grid import GridBrowser
 
         if self._browser is not None:
             self._browser.kill()
         self._paintings = 0
-        self._browser = Browser(self.settings, self.index, folder=self.folder)
+        remote = GridBrowser(self.settings, self.index) if self.settings.grid_url else None
+        self._browser = remote or Browser(self.settings, self.index, folder=self.folder)
         try:
             self._browser.start()
         except Exception as error:  # noqa: BLE001 - whatever keeps a browser from starting is the farm's to judge
@@ -181,17 +195,17 @@ class Worker:
             self._end()
         # A browser that replaces another must paint the same bytes: "auto" is decided once.
         self.settings = replace(self.settings, rasterizer=self._browser.info["rasterizer"])
-        pids = self._browser.pids()
-        self._known = identify(pids)
-        self._gpu = identify(pid for pid in pids if b"--type=gpu-process" in command_line(pid))
-        self._crashes = CrashWatch(pids)
+        self._known = identify(self._browser.pids())
+        self._witness = remote or LocalWitness(self._browser.pids)
+        if remote is not None:
+            self._send(Processes(self._known, remote.info["session"]))
         self._used = self._browser.usage()
 
     def _attempt(self, job: Job) -> bool:
         """Paint `job` and send the answer; whether the browser can go on."""
         assert self._browser is not None
-        assert self._crashes is not None
-        self._crashes.ended_itself(0.0)
+        assert self._witness is not None
+        self._witness.filled_heap(math.inf, 0.0)  # crashes until now do not count
         watch = _Watch(time.monotonic(), *self._used, kernel_kills())
         with self._watching:
             self._watch = watch
@@ -228,8 +242,8 @@ class Worker:
         assert fault is not None
         if kernel_kills() > watch.kernel_kills:
             return Fault("no_memory", "the kernel ended a process because the machine ran out of memory")
-        assert self._crashes is not None
-        if watch.growth_mb > HEAP_GROWTH_MB and self._crashes.ended_itself(2.0):
+        assert self._witness is not None
+        if self._witness.filled_heap(watch.growth_mb, 2.0):
             return Fault("too_big", "the page filled the heap that JavaScript is given")
         return fault
 
@@ -261,29 +275,33 @@ class Worker:
             watch.fault = Fault("too_big", f"the browser grew to {used[1]:.0f} of {settings.memory_mb} MiB")
         elif watch.cpu_s > settings.cpu_budget_s:
             watch.fault = Fault("too_slow", f"used {watch.cpu_s:.1f} of {settings.cpu_budget_s:g} CPU seconds")
-        elif not alive(self._gpu):
-            # The browser starts another one, but the canvas is lost and the page may wait for it for ever.
-            watch.fault = Fault("context_lost", "the browser's GPU process ended")
+        elif lost := self._lost():
+            watch.fault = Fault(*lost)
         elif seconds > settings.deadline_s:
-            watch.fault = self._overdue(seconds)
+            watch.fault = replace(self._overdue(seconds), noticed=watch.began + settings.deadline_s)
         if watch.fault is not None:
             self._browser.kill()
 
+    def _lost(self) -> tuple[str, str] | None:
+        return None if self._witness is None else self._witness.lost()
+
     def _overdue(self, seconds: float) -> Fault:
         """The deadline has passed below the CPU budget: the sketch waits for nothing, or the machine is too slow."""
-        assert self._browser is not None
-        if page_answers(self._browser.pids(), PING_S):
+        assert self._witness is not None
+        if self._witness.stopped():
+            return Fault("host_stalled", f"not done after {seconds:.0f} s, and a process of the browser is stopped")
+        if self._witness.page_answers(PING_S):
             return Fault("too_slow", f"never finishes: nothing left to do after {seconds:.0f} s, and still not done")
         return Fault("host_stalled", f"not done after {seconds:.0f} s, and the page does not answer")
 
     def _report(self) -> None:
-        """Tell the farm which processes it would have to end if this one were killed."""
-        if self._browser is None:
+        """Tell the farm which processes it would have to end if this one were killed, and that it lives."""
+        if not select.select([], [self.connection], [], 0.0)[1]:
+            # The farm does not listen at present; the guard must not wait for it.
             return
-        processes = identify(self._browser.pids())
-        if processes != self._known:
-            self._known = processes
-            self._send(Processes(processes))
+        processes = self._known if self._browser is None else identify(self._browser.pids())
+        self._send(Alive() if processes == self._known else Processes(processes))
+        self._known = processes
 
     def _send(self, message: object) -> None:
         try:
