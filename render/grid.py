@@ -98,13 +98,14 @@ class GridBrowser(Browser):
         self._killed = False
         self._over = Future()
         kinds = backend.kinds_to_try(self.settings, nvidia=self.settings.backend == "gpu")
-        troubles: dict[str, str] = {}
+        troubles = {"": backend.unmet(self.settings, kinds)}
         for kind in kinds:
             for _ in range(TRIES):
                 slots = self._free_slot()
                 try:
                     self._open(slots, kind)
                     self._probe(kind)
+                    troubles.pop(kind, None)
                     self.info["fallback"] = backend.fallback(troubles.values(), kind)
                     return
                 except BrowserLost as error:
@@ -121,7 +122,7 @@ class GridBrowser(Browser):
                     if killed:
                         raise BrowserLost("browser_died", "the browser was killed while it started") from None
                     raise
-        raise BrowserLost("browser_died", f"{self._hub.url}: {'; '.join(troubles.values())}")
+        raise BrowserLost("browser_died", f"{self._hub.url}: {'; '.join(filter(None, troubles.values()))}")
 
     def _free_slot(self) -> Slots:
         """Wait until the hub has a free slot: a request that waits in the hub's queue could not be taken back.

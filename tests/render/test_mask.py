@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kit import FIXTURES, small
 
+from bench.compare import ssim
 from render import serve
 from render.browser import Browser
 from render.errors import ConfigError
@@ -205,21 +206,6 @@ def test_every_mask_is_that_of_the_stock_canvas_to_half_a_level():
 
 
 # ---- profiles ---------------------------------------------------------------------------------------------------
-def ssim(one: np.ndarray, other: np.ndarray) -> float:
-    """Structural similarity of two images (Wang et al. 2004), mean over pixels and channels."""
-
-    def blurred(values: np.ndarray) -> np.ndarray:
-        return cv2.GaussianBlur(values, (11, 11), 1.5)
-
-    one, other = one.astype(float), other.astype(float)
-    mean, mean_other = blurred(one), blurred(other)
-    variance = blurred(one * one) - mean * mean
-    variance_other = blurred(other * other) - mean_other * mean_other
-    covariance = blurred(one * other) - mean * mean_other
-    numerator = (2 * mean * mean_other + 6.5025) * (2 * covariance + 58.5225)
-    return float((numerator / ((mean**2 + mean_other**2 + 6.5025) * (variance + variance_other + 58.5225))).mean())
-
-
 @pytest.fixture(scope="module")
 def profiles():
     paintings = {}
