@@ -88,7 +88,10 @@ def test_interrupted(tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        try:
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert said.splitlines()[-1] == f"bench.render: interrupted; the results so far are in {tmp_path}"
     assert "Traceback" not in said
