@@ -65,8 +65,7 @@ class RenderSettings:
     workers: int = setting(0, doc="browsers that paint at the same time; 0 = one per CPU core", ge=0, le=256)
     profile: str = setting(
         "fast",
-        doc="fast = the same picture to the eye, exact = the library untouched on a CPU canvas, stock = the public "
-        "recipe's flags, for comparison (a minute a painting)",
+        doc="fast = the same picture to the eye, exact = the library untouched, stock = the public recipe (slow)",
         choices=tuple(PROFILES),
     )
     without: tuple[str, ...] = setting((), doc=f"patches of the profile that are left out ({', '.join(PATCHES)})")

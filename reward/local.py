@@ -11,7 +11,8 @@ Study              z_i = (statistic - pool median) / hypot(1.4826 MAD, unit_i). 
 PreferenceStandIn  credit of a group of statistics = exp(-mean log(1 + (z / 2)^2)), the geometric mean of Cauchy
                    curves, so that even a far painting feels a slope; the critic's credit is a logistic curve;
                    harmonic mean over the groups (one impossible group spoils the painting); times a lift along the
-                   direction from `okay` to `love`, a linear discriminant with shrunk covariance.
+                   direction from `okay` to `love`, a linear discriminant with shrunk covariance; less where the
+                   colour is flatter than any pigment.
 PoolJudgeStandIn   distance to the `love` tier = root mean square difference from its 3 nearest paintings (z with
                    large values compressed) plus the critic's doubt. P(first wins) = d_second^k / (d_first^k +
                    d_second^k), the Bradley-Terry model with strengths d^-k, in both orders, averaged over the
@@ -98,6 +99,7 @@ MEMBERS = {group: [index for index, name in enumerate(NAMES) if STATISTICS[name]
 BLANK_BELOW = 0.005  # share of paint under which a canvas is blank to both stand-ins
 TOLERANCE = 2.0  # |z| at which a statistic keeps half its credit
 CLIP = 3.0  # |z| beyond which a statistic says no more about love or okay
+FLAT = 5.0  # z of `flat` beyond which colour is no pigment: the preference falls in proportion
 LIFT = 0.35  # share of the preference that the lean towards love decides
 DOUBT, DOUBT_WIDTH = 0.35, 0.2  # the critic's answer at which a painting keeps half its credit, and the curve's width
 STEEPNESS = 1.5  # exponent of the distances in the judge's Bradley-Terry model
@@ -234,6 +236,7 @@ class PreferenceStandIn:
         along = float(np.clip(z, -CLIP, CLIP) @ self.direction)
         lean = (along - self.okay_end) / (self.love_end - self.okay_end)
         value = usual * (1.0 - LIFT + LIFT * sigmoid(2.0 * (lean - 0.5)))
+        value *= FLAT / max(FLAT, float(z[NAMES.index("flat")]))
         return Score(float(value), {"usual": usual, "lean": lean, **groups})
 
 
