@@ -1,5 +1,6 @@
-"""What the tests of the page share: a small sketch with a place for more, the seed sketches, pixel differences."""
+"""What the tests of the page and the farm share: a small sketch, the seed sketches, pixel differences, patience."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -28,3 +29,11 @@ def small(body: str = "", *, top: str = "") -> str:
 def difference(a: bytes, b: bytes) -> np.ndarray:
     """Largest difference over the channels, per pixel, of two PNGs."""
     return np.abs(decode(a).astype(int) - decode(b).astype(int)).max(axis=2)
+
+
+def wait_until(holds: object, seconds: float = 30.0) -> None:
+    assert callable(holds)
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.05)

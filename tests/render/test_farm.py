@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from kit import wait_until
 
 import bench.faults
 from bench.faults import clean_pictures, drill, left_over
@@ -54,14 +55,6 @@ def long_picture(farm: Farm) -> bytes:
 
 def members(farm: Farm, part: str) -> list[int]:
     return bench.faults.members(farm.processes(), part)
-
-
-def wait_until(holds: object, seconds: float = 30.0) -> None:
-    assert callable(holds)
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.05)
 
 
 # What two failed attempts mean.

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from kit import wait_until
 
 import render.grid
 from bench.poison import CANVAS, GOOD, PAINT, POISON
@@ -125,14 +126,6 @@ def browser(settings: RenderSettings) -> Iterator[GridBrowser]:
     one.start()
     yield one
     one.kill()
-
-
-def wait_until(holds: object, seconds: float = 30.0) -> None:
-    assert callable(holds)
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.05)
 
 
 def free(url: str) -> int:
