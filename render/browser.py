@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -226,6 +227,7 @@ class Browser:
                 self._known |= identify(descendants(guardian.pid))
                 assert guardian.stdin is not None
                 assert guardian.stdout is not None
+                guardian.send_signal(signal.SIGCONT)  # a stopped one would not see what comes
                 guardian.stdin.close()  # the guardian kills and reaps on end of file
                 try:
                     guardian.wait(5.0)

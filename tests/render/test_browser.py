@@ -153,6 +153,18 @@ def _program(path: Path, script: str) -> str:
     return str(path)
 
 
+def test_a_stopped_guardian_ends_its_browser_as_any_other(tmp_path):
+    one = Browser(RenderSettings(), folder=tmp_path / "own")
+    one.start()
+    guard = one._guardian
+    family = [psutil.Process(pid) for pid in one.pids()]
+    os.kill(guard.pid, signal.SIGSTOP)
+    one.kill()
+    assert guard.returncode == 0  # ended by itself, not killed after a while
+    assert [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
+    assert not (tmp_path / "own").exists()
+
+
 @pytest.mark.parametrize("key", ["browser", "driver"])
 def test_a_program_that_cannot_run_is_not_tried_again(tmp_path, key):
     path = _program(tmp_path / "program", f"echo $@ >> {tmp_path}/calls; echo 'libmissing.so: not found' >&2; exit 127")
