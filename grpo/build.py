@@ -19,18 +19,12 @@ from grpo.prompt import messages
 from grpo.small import WarmStartProgress
 from grpo.stages import Stages
 from render.farm import Farm
-from reward.pool import Pool, load_pool, studio_fingerprint
+from reward.pool import Pool, paint_pool
 
 
 def build_pool(config: Config, farm: Farm, stages: Stages) -> Pool:
     """The references; sketches without an image are painted by the farm, once, and cached by content."""
-    pool = load_pool(
-        config.pool,
-        lambda source, seed: farm.submit(source, seed).result(),
-        fingerprint=studio_fingerprint(f"{farm.info['rasterizer']} {' '.join(farm.info['patches'])}"),
-        parallel=int(farm.info["workers"]),
-        on_painted=lambda done, total: stages.show("painting the pool", done, total),
-    )
+    pool = paint_pool(config.pool, farm, lambda done, total: stages.show("painting the pool", done, total))
     tiers = ", ".join(f"{len(pool.tier(tier))} {tier}" for tier in ("love", "okay"))
     stages.show("pool", len(pool.references), len(pool.references), tiers)
     return pool
@@ -41,7 +35,9 @@ def _small(config: Config, base: Path, on_progress: Callable[[WarmStartProgress]
     if (base / "model").exists():
         return small.load(base)
     model, tokenizer = small.warm_start(
-        config.warm_start, lambda subject: messages(config.prompt.system, subject), on_progress
+        config.warm_start,
+        lambda subject: messages(config.prompt.system, subject, config.subject.composition),
+        on_progress,
     )
     part = base.with_name(".base.part")
     shutil.rmtree(part, ignore_errors=True)

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from grpo.metrics import JUDGE_COUNTS
 from grpo.rollout import Rollout
 from grpo.trainer import DEAD_STEPS
 
@@ -183,7 +184,11 @@ def summary(rows: list[dict[str, Any]], rewards: list[list[float]], folder: Path
     table.add_row("mean reward", *(f"{value:.3f}" for value in parts))
     low = thirds([statistics.fmean(float(reward < LOW_REWARD) for reward in step) for step in rewards if step])
     table.add_row(f"share below {LOW_REWARD}", *(f"{value:.0%}" for value in low))
-    for label, key in (("best of each step", "reward_best"), ("median of each step", "reward_median")):
+    for label, key in (
+        ("best of each step", "reward_best"),
+        ("median of each step", "reward_median"),
+        ("mean without the luck of the draw", "reward_adjusted"),
+    ):
         values = [row[key] for row in rows if row[key] is not None]
         table.add_row(label, *(f"{value:.3f}" for value in thirds(values)))
     counts = {name: sum(row[f"rollouts/{name}"] for row in rows) for name in ("scored", "rejected", "unscored")}
@@ -194,6 +199,27 @@ def summary(rows: list[dict[str, Any]], rewards: list[list[float]], folder: Path
         f"seconds={seconds:.0f} run={folder}"
     )
     return table, line
+
+
+def judge_table(rows: list[dict[str, Any]]) -> Table | None:
+    """What happened at the judge over the run, or None where it was never called (a stand-in)."""
+    totals = {part: sum(row.get(f"judge/{part}") or 0 for row in rows) for part in JUDGE_COUNTS}
+    if not totals["calls"] + totals["cached"] + totals["missing"]:
+        return None
+    faults: Counter[str] = Counter()
+    for row in rows:
+        for entry in (row.get("judge/faults") or "").split():
+            kind, _, count = entry.rpartition(":")
+            faults[kind] += int(count)
+    table = Table(title="The judge over the run", title_justify="left", show_header=False)
+    table.add_row("calls", f"{totals['calls']:.0f}, of which {totals['retries']:.0f} again after a fault")
+    table.add_row("answers", f"{totals['answers']:.0f} paid, {totals['cached']:.0f} from the cache")
+    table.add_row("comparisons that stayed missing", f"{totals['missing']:.0f}")
+    table.add_row("faults", ", ".join(f"{count} {kind}" for kind, count in faults.most_common()) or "none")
+    table.add_row("outages", f"{totals['outages']:.0f}, waited {totals['waited_s']:.0f} s")
+    price = f", {totals['cost']:.4f} in money" if totals["cost"] else ""
+    table.add_row("tokens", f"{totals['tokens_in']:,.0f} in, {totals['tokens_out']:,.0f} out{price}")
+    return table
 
 
 def _number(value: float | None, digits: int = 3) -> str:

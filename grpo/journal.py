@@ -6,6 +6,7 @@
     rollouts.partial.jsonl the step in flight: a line as soon as a rollout has its verdict, without advantage yet
     sketches/ paintings/   step_0001_00.js and .png
     sheets/                a contact sheet a step
+    curve.png              reward over the steps, as paid and without the luck of the draw
     checkpoints/           see checkpoint.py
 
 Steps are counted from 1 in files and names. A crash loses at most the rollout in flight. On resume the rows of steps
@@ -88,16 +89,20 @@ class Journal:
         for name in ("rollouts.jsonl", "metrics.jsonl"):
             path = self.folder / name
             rows = [row for row in read_rows(path) if row["step"] <= step]
-            self._replace(path, "".join(_line(row) for row in rows))
+            self._replace(path, "".join(_line(row) for row in rows).encode())
             kept = rows
         lines = [self._csv(row, index == 0) for index, row in enumerate(kept)]
-        self._replace(self.folder / "metrics.csv", "".join(lines))
+        self._replace(self.folder / "metrics.csv", "".join(lines).encode())
         self.discard_partial()
         return kept
 
     def write(self, name: str, text: str) -> None:
         """A small file of the run folder, whole or as it was."""
-        self._replace(self.folder / name, text)
+        self._replace(self.folder / name, text.encode())
+
+    def picture(self, name: str, png: bytes) -> None:
+        """A picture of the run folder, whole or as it was."""
+        self._replace(self.folder / name, png)
 
     def _csv(self, row: dict[str, Any], header: bool) -> str:
         buffer = io.StringIO()
@@ -129,9 +134,9 @@ class Journal:
         except OSError as error:
             raise write_error(path, error) from error
 
-    def _replace(self, path: Path, text: str) -> None:
+    def _replace(self, path: Path, content: bytes) -> None:
         try:
-            write_whole(path, text.encode())
+            write_whole(path, content)
         except OSError as error:
             raise write_error(path, error) from error
 

@@ -1,8 +1,9 @@
 """System prompt and subject -> chat messages.
 
-Two system prompts are built in. `full` tells a large model the rules, the ten methods and how to compose; it holds no
-worked example, because models copy the first one they see. `short` is one line for the small embedded policy, which
-has learnt the rules from sketches and has no use for a long text. Any other value is the path of a text file.
+Two system prompts are built in. `full` tells a large model the rules, the ten methods and how to compose (the words of
+[subject] composition); it holds no worked example, because models copy the first one they see. `short` is one line for
+the small embedded policy, which has learnt the rules from sketches and has no use for a long text. Any other value is
+the path of a text file.
 """
 
 from __future__ import annotations
@@ -38,29 +39,24 @@ Not allowed: p5's own shapes (rect, ellipse, line, triangle, arc, ...), text, im
 buffers, shaders, the DOM, the network. A sketch that reaches for any of them is not painted.
 
 How to compose
-- One flower, large, about the middle of a sheet of cream paper. Warm pinks, corals, yellows and magentas for the bloom,
-  greens for leaves and stem.
-- Five petals or so that reach 200 to 240 units from the heart. Paint each two or three times: a large pale wash first,
-  then smaller and stronger ones, small dark ones near the heart.
-- 15 to 30 filled shapes in all, each an outline of many vertices with a living edge.
-- Opacity 150 or more, 180 to 230 on the petals; bleed 0.2 to 0.3.
-- Let washes overlap and soften; leave paper to breathe around the flower.
 """
 
 
-def system_prompt(name: str) -> str:
+def system_prompt(name: str, composition: str) -> str:
     """The text of a system prompt. Raises ConfigError when `name` is neither built in nor a readable file."""
-    if name in ("full", "short"):
-        return FULL if name == "full" else SHORT
+    if name == "full":
+        return FULL + composition
+    if name == "short":
+        return SHORT
     try:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'[prompt] system: "full", "short" or a text file, not {name!r}: {error}') from None
 
 
-def messages(system: str, subject: str) -> list[dict[str, str]]:
+def messages(system: str, subject: str, composition: str) -> list[dict[str, str]]:
     """Chat messages that ask for one painting of the subject."""
     return [
-        {"role": "system", "content": system_prompt(system)},
+        {"role": "system", "content": system_prompt(system, composition)},
         {"role": "user", "content": f"Paint {subject}."},
     ]

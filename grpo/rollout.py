@@ -172,7 +172,7 @@ class Collector:
         pending: list[tuple[Rollout, Future[None]]] = []
         lock = threading.Lock()
         painted_at = [started]
-        with ThreadPoolExecutor(1, thread_name_prefix="scorer") as scorer:
+        with ThreadPoolExecutor(self.mix.parallel, thread_name_prefix="scorer") as scorer:
 
             def begin(rollout: Rollout) -> None:
                 rollout.timings["sampled"] = time.monotonic() - started
@@ -205,10 +205,15 @@ class Collector:
                 self.on_rollout(rollout)
                 self.on_event("scored")
 
-            self._sample(step, attempt, begin)
-            sampled_at = time.monotonic()
-            for _, done in pending:
-                done.result()
+            try:
+                self._sample(step, attempt, begin)
+                sampled_at = time.monotonic()
+                for _, done in pending:
+                    done.result()
+            except BaseException:
+                # The threads of the pool are waited for: none may go on waiting for a judge that is down.
+                self.mix.stop("the step is given up")
+                raise
         finished_at = time.monotonic()
         waited_until = min(max(painted_at[0], sampled_at), finished_at)
         rollouts = sorted((rollout for rollout, _ in pending), key=lambda rollout: rollout.index)
@@ -227,7 +232,9 @@ class Collector:
         rows_at_once = settings.rows_at_once or settings.group_size
         for group in range(settings.groups_per_step):
             subject = subject_of(config, step, group)
-            prompt_ids = tuple(self.policy.prompt_ids(messages(config.prompt.system, subject)))
+            prompt_ids = tuple(
+                self.policy.prompt_ids(messages(config.prompt.system, subject, config.subject.composition))
+            )
             for first in range(0, settings.group_size, rows_at_once):
                 base = group * settings.group_size + first
 
@@ -263,7 +270,7 @@ class Collector:
 
 def subject_of(config: Config, step: int, group: int) -> str:
     """Subjects are taken in turn: a function of step and group, so that a resumed run goes on where it stopped."""
-    subjects = config.prompt.subjects
+    subjects = config.subject.names
     return subjects[(step * config.sample.groups_per_step + group) % len(subjects)]
 
 

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class Stop:
         self.console = console
         self.asked = False
         self.training = False
+        self.on_asked: Callable[[], None] = lambda: None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
 
@@ -50,6 +52,7 @@ class Stop:
         if self.asked or not self.training:
             raise KeyboardInterrupt
         self.asked = True
+        self.on_asked()
         self.console.print("[bold]stopping after this step[/] (once more to stop at once)")
 
 
@@ -103,19 +106,25 @@ def _train(
 ) -> int:
     # Torch and transformers are imported after the farm's workers are spawned.
     from grpo.build import build_policy, build_pool
-    from grpo.console import StepConsole, summary
+    from grpo.console import StepConsole, judge_table, summary
+    from grpo.metrics import COLUMNS
     from grpo.prompt import messages
     from grpo.rollout import Collector, subject_of
-    from grpo.trainer import COLUMNS, Stopped, Trainer, Unscored
+    from grpo.trainer import Stopped, Trainer, Unscored
     from reward.gate import Gate
+    from reward.judge import JudgeOutage
     from reward.mix import build_mix, display_name
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     with Stages(console) as stages:
         pool = build_pool(config, farm, stages)
         gate = Gate(config.render.methods)
-        mix = build_mix(config.reward, gate, pool)
+        mix = build_mix(config.reward, config.subject, gate, pool, say)
         policy = build_policy(config, folder, stages)
-    policy.assert_sampling(policy.prompt_ids(messages(config.prompt.system, subject_of(config, 1, 0))), config.sample)
+    asked = messages(config.prompt.system, subject_of(config, 1, 0), config.subject.composition)
+    policy.assert_sampling(policy.prompt_ids(asked), config.sample)
     console.print(describe_policy(policy), markup=False, highlight=False, soft_wrap=True)
 
     journal = Journal(folder, COLUMNS)
@@ -137,6 +146,7 @@ def _train(
         steps.step = trainer.step
     else:
         trainer.save()
+    stop.on_asked = lambda: mix.stop("the run was told to stop")
     stop.training, code = True, 0
     try:
         with steps:
@@ -144,9 +154,11 @@ def _train(
     except Stopped:
         console.print(f"stopped after step {trainer.step}; go on with --resume {folder}", markup=False)
         code = 130
-    except Unscored as error:
+    except (Unscored, JudgeOutage) as error:
         print(f"error: {error}", file=sys.stderr)
-        code = 3
+        code = 130 if stop.asked else 3
+    finally:
+        mix.close()
     stop.training = False
     rows = read_rows(folder / "metrics.jsonl")
     rewards: dict[int, list[float]] = {row["step"]: [] for row in rows}
@@ -155,7 +167,10 @@ def _train(
             rewards[record["step"]].append(record["reward"])
     table, line = summary(rows, list(rewards.values()), folder, time.monotonic() - started)
     console.print(table)
-    where = f"the run is in {folder}: sheets/ to look at, metrics.csv to plot, rollouts.jsonl to read"
+    scorers = judge_table(rows)
+    if scorers is not None:
+        console.print(scorers)
+    where = f"the run is in {folder}: sheets/ and curve.png to look at, metrics.csv to plot, rollouts.jsonl to read"
     console.print(where, markup=False, highlight=False, soft_wrap=True)
     print(line, flush=True)
     return code

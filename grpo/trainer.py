@@ -14,7 +14,6 @@ Left out: several GPUs, generation in another engine, value functions.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,57 +26,20 @@ from torch import Tensor
 from grpo import checkpoint
 from grpo.advantage import GroupStats, advantages
 from grpo.config import Config, TrainSettings
-from grpo.journal import Journal, write_error
+from grpo.curves import reward_curve
+from grpo.journal import Journal, read_rows, write_error
 from grpo.loss import LossStats, Objective, denominators, entropy_threshold, loss_mask, policy_loss
+from grpo.metrics import COLUMNS, info_of, scorers, summarise
 from grpo.policy import Batch, Policy, collate
 from grpo.rollout import Collected, Collector, Rollout, derive_seed, seed_everything
 from grpo.schedule import learning_rate
 from render.errors import UserError
-from reward.pool import Pool, draw_references
+from reward.draw import draw_references
+from reward.judge import JudgeOutage
+from reward.pool import Pool
+from reward.strength import Strengths
 
 DEAD_STEPS = 5  # steps in a row without a gradient after which the console warns
-
-TERMS = ("gate", "length", "coverage", "preference", "judge")
-COLUMNS = [
-    "step",
-    "loss",
-    "grad_norm",
-    "learning_rate",
-    "reward",
-    "reward_std",
-    "reward_median",
-    "reward_best",
-    "frac_reward_zero_std",
-    "frac_unscored_groups",
-    *(f"rewards/{term}/{part}" for term in TERMS for part in ("mean", "std")),
-    "rollouts/scored",
-    "rollouts/rejected",
-    "rollouts/unscored",
-    "rollouts/distinct",
-    "coverage",
-    "shapes",
-    "entropy",
-    "kl",
-    "clip_ratio/low_mean",
-    "clip_ratio/high_mean",
-    "clip_ratio/region_mean",
-    "ratio_mean",
-    "log_ratio_abs_mean",
-    "completions/mean_length",
-    "completions/min_length",
-    "completions/max_length",
-    "completions/clipped_ratio",
-    "completions/mean_terminated_length",
-    "num_tokens",
-    "updates",
-    "attempts",
-    "references",
-    "step_time",
-    "time/sample",
-    "time/paint_waited",
-    "time/score",
-    "time/train",
-]
 
 
 class Stopped(Exception):
@@ -119,6 +81,8 @@ class Trainer:
         self.should_stop = should_stop
         self.optimizer = build_optimizer(policy, config.train)
         self.base = checkpoint.fingerprint(policy)
+        self.strengths = Strengths(pool)
+        self.rows: list[dict[str, Any]] = []
         self.step = 0
         self.tokens = 0
         self.unscored_steps = 0
@@ -142,15 +106,25 @@ class Trainer:
             self.step, self.tokens = state["step"], state["tokens"]
             self.unscored_steps = state["unscored_steps"]
         checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
-        return self.journal.rewind(self.step)
+        self.rows = self.journal.rewind(self.step)
+        for record in read_rows(self.journal.folder / "rollouts.jsonl"):
+            self.strengths.add(record["step"], [record["terms_info"].get("judge", {}).get("won", {})])
+        return self.rows
 
     def run(self, on_step: Callable[[dict[str, Any], Path], None] = lambda metrics, sheet: None) -> None:
-        """Train until the last step. on_step(metrics, sheet) after each. Raises Stopped, or Unscored after saving."""
+        """Train until the last step. on_step(metrics, sheet) after each.
+
+        Raises Stopped, Unscored or JudgeOutage, the last whole step saved.
+        """
         while self.step < self.config.run.steps:
             if self.should_stop():
                 self.save()
                 raise Stopped
-            metrics, sheet = self.one_step(self.step + 1)
+            try:
+                metrics, sheet = self.one_step(self.step + 1)
+            except JudgeOutage:
+                self.save()
+                raise
             self.step += 1
             if self.step % self.config.checkpoint.every == 0 or self.step == self.config.run.steps:
                 self.save()
@@ -158,7 +132,10 @@ class Trainer:
 
     def one_step(self, step: int) -> tuple[dict[str, Any], Path]:
         started = time.monotonic()
-        references = draw_references(self.pool, self.config.run.seed, step, self.config.pool.references)
+        config, before = self.config, self.collector.mix.totals()
+        references = draw_references(
+            self.pool, config.pool, config.run.seed, step, config.run.steps, self.strengths.fit()
+        )
         collected, attempts = self._collect(step, references)
         rollouts = collected.rollouts
         values, groups = advantages(
@@ -182,12 +159,43 @@ class Trainer:
             "num_tokens": self.tokens,
             "attempts": attempts,
             "references": " ".join(reference.name for reference in references),
+            **self._draw(rollouts, [reference.name for reference in references], step),
+            **scorers(rollouts, self.collector.mix.totals() - before),
             **{f"time/{name}": value for name, value in collected.timings.items()},
             "time/train": finished - train_started,
             "step_time": finished - started,
         }
+        reward, effect = metrics["reward"], metrics["draw/effect"]
+        metrics["reward_adjusted"] = None if reward is None else self._adjusted(reward, effect)
         metrics = {name: metrics[name] for name in COLUMNS}
-        return metrics, self.journal.step(rollouts, metrics)
+        sheet = self.journal.step(rollouts, metrics)
+        self.rows.append(metrics)
+        self.journal.picture("curve.png", self._curve())
+        return metrics, sheet
+
+    def _draw(self, rollouts: list[Rollout], names: list[str], step: int) -> dict[str, float | None]:
+        """What the judge's comparisons say of this step's draw, by all that is known now."""
+        won = [info_of(rollout, "judge").get("won", {}) for rollout in rollouts]
+        self.strengths.add(step, won)
+        fit = self.strengths.fit()
+        if not fit.steps:
+            return {"draw/difficulty": None, "draw/effect": None}
+        return {"draw/difficulty": fit.difficulty(names), "draw/effect": fit.effect(names, step)}
+
+    def _adjusted(self, reward: float, effect: float | None) -> float:
+        """A step's reward less what its draw gave."""
+        return reward - self.config.reward.weights.judge * (effect or 0.0)
+
+    def _curve(self) -> bytes:
+        """The run so far, every step's draw judged by what is known now."""
+        fit, rows = self.strengths.fit(), [row for row in self.rows if row["reward"] is not None]
+        effects = [fit.effect(row["references"].split(), row["step"]) if fit.steps else None for row in rows]
+        return reward_curve(
+            [row["step"] for row in rows],
+            [row["reward"] for row in rows],
+            [self._adjusted(row["reward"], effect) for row, effect in zip(rows, effects, strict=True)],
+            f"Reward of {self.journal.folder.name}",
+        )
 
     def _collect(self, step: int, references: Sequence[Any]) -> tuple[Collected, int]:
         """The step's rollouts; sampled again while not one of them could be scored."""
@@ -350,48 +358,3 @@ def clip_gradient(weights: Any, limit: float) -> float:
     """Scale the whole gradient down to the norm `limit` (0 = leave it) and return the norm that it had."""
     norm = torch.nn.utils.clip_grad_norm_(list(weights), limit if limit > 0 else float("inf"))
     return float(norm)
-
-
-def summarise(rollouts: list[Rollout], groups: list[GroupStats]) -> dict[str, Any]:
-    """The step's metrics that come from its rollouts. Means are over what was scored; None where nothing was."""
-    rewards = [rollout.reward for rollout in rollouts if rollout.reward is not None]
-    lengths = [len(rollout.completion_ids) for rollout in rollouts]
-    ended = [len(rollout.completion_ids) for rollout in rollouts if rollout.finished]
-    painted = [rollout.painting for rollout in rollouts if rollout.painting is not None and rollout.painting.painted]
-    metrics: dict[str, Any] = {
-        "reward": _mean(rewards),
-        "reward_std": _deviation(rewards),
-        "reward_median": statistics.median(rewards) if rewards else None,
-        "reward_best": max(rewards, default=None),
-        "frac_reward_zero_std": sum(group.zero_spread for group in groups) / len(groups),
-        "frac_unscored_groups": sum(group.unscored for group in groups) / len(groups),
-        "rollouts/distinct": len({rollout.completion_ids for rollout in rollouts}),
-        "coverage": _mean([painting.coverage for painting in painted]),
-        "shapes": _mean([float(painting.shapes) for painting in painted]),
-        "completions/mean_length": _mean([float(length) for length in lengths]),
-        "completions/min_length": min(lengths),
-        "completions/max_length": max(lengths),
-        "completions/clipped_ratio": sum(not rollout.finished for rollout in rollouts) / len(rollouts),
-        "completions/mean_terminated_length": _mean([float(length) for length in ended]),
-    }
-    for outcome in ("scored", "rejected", "unscored"):
-        metrics[f"rollouts/{outcome}"] = sum(rollout.outcome == outcome for rollout in rollouts)
-    for term in TERMS:
-        values = [
-            score.value
-            for rollout in rollouts
-            if rollout.verdict is not None
-            for name, score in rollout.verdict.terms.items()
-            if name == term and score.value is not None
-        ]
-        metrics[f"rewards/{term}/mean"] = _mean(values)
-        metrics[f"rewards/{term}/std"] = _deviation(values)
-    return metrics
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    return statistics.stdev(values) if len(values) > 1 else None

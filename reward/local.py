@@ -15,8 +15,8 @@ PreferenceStandIn  credit of a group of statistics = exp(-mean log(1 + (z / 2)^2
                    colour is flatter than any pigment.
 PoolJudgeStandIn   distance to the `love` tier = root mean square difference from its 3 nearest paintings (z with
                    large values compressed) plus the critic's doubt. P(first wins) = d_second^k / (d_first^k +
-                   d_second^k), the Bradley-Terry model with strengths d^-k, in both orders, averaged over the
-                   references. The stand-in has no bias for an order, so its two answers always agree.
+                   d_second^k), the Bradley-Terry model with strengths d^-k. reward.judge asks it in both orders and
+                   averages over the references. It has no bias for an order, so its two answers always agree.
 
 What they cannot do: see what is depicted. A new kind of beauty that the pool lacks is merely unusual to them.
 """
@@ -36,6 +36,7 @@ from reward.base import Candidate, Reference, Score
 from reward.counterfeits import counterfeits, variations
 from reward.features import measure, measure_picture
 from reward.pool import Pool
+from reward.verdict import Answer, Prompt
 
 Vector = NDArray[np.float64]
 
@@ -241,10 +242,13 @@ class PreferenceStandIn:
 
 
 class PoolJudgeStandIn:
-    """Term `judge`: the candidate beside each reference, in both orders, by closeness to the `love` tier."""
+    """Back end of the judge (reward.judge) that needs no model: the picture nearer to the `love` tier wins."""
 
-    name = "judge"
+    name = "closeness to the loved paintings"
+    identity = "stand-in"
     stand_in = True
+    concurrent = False
+    image_size = 0
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -252,14 +256,8 @@ class PoolJudgeStandIn:
         # A judge must not know a reference by heart: a loved reference is measured against the rest of its tier.
         self.known = {png: index for index, png in enumerate(study.tiers["love"])}
 
-    def score(self, candidate: Candidate, references: Sequence[Reference]) -> Score:
-        if candidate.painting is None or candidate.painting.png is None:
-            return Score(None, cause="there is no painting")
-        if not references:
-            return Score(None, cause="there is no reference")
-        png = candidate.painting.png
-        won = {reference.name: self.compare(png, reference.png) for reference in references}
-        return Score(float(np.mean(list(won.values()))), {"won": won, "distance": self.distance(png)})
+    def ask(self, first: bytes, second: bytes, prompt: Prompt) -> Answer:
+        return Answer(self.prefers_first(first, second))
 
     def compare(self, candidate: bytes, reference: bytes) -> float:
         """Share of the two comparisons, candidate first and candidate second, that the candidate wins."""

@@ -12,16 +12,17 @@ it raises is a fault of the program and travels on.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
-from render.errors import SetupError
 from reward.base import Candidate, Reference, Score, Term, Verdict
 from reward.coverage import Coverage
 from reward.gate import Gate
+from reward.judge import Judge, Totals, build_judge
 from reward.length import Length
-from reward.local import PoolJudgeStandIn, PreferenceStandIn, Study
+from reward.local import PreferenceStandIn, Study
 from reward.pool import Pool
-from reward.settings import RewardSettings
+from reward.settings import RewardSettings, SubjectSettings
 
 
 class Mix:
@@ -38,6 +39,29 @@ class Mix:
         unknown = {name for name, weight in self.weights.items() if weight > 0} - names
         if unknown or names - set(self.weights):
             raise ValueError(f"weights {sorted(self.weights)} and terms {sorted(names)} do not match")
+
+    @property
+    def _judge(self) -> Judge | None:
+        return next((term for term in self.terms if isinstance(term, Judge)), None)
+
+    @property
+    def parallel(self) -> int:
+        """Candidates that are worth judging at the same time."""
+        return self._judge.parallel if self._judge else 1
+
+    def totals(self) -> Totals:
+        """What the judge was asked so far."""
+        return self._judge.totals() if self._judge else Totals()
+
+    def stop(self, reason: str) -> None:
+        """Nobody waits for a judge that is down any more."""
+        if self._judge:
+            self._judge.stop(reason)
+
+    def close(self) -> None:
+        """Nothing will be judged any more."""
+        if self._judge:
+            self._judge.close()
 
     def judge(self, candidate: Candidate, references: Sequence[Reference]) -> Verdict:
         """The verdict; every number in it is the one that the reward was made of."""
@@ -67,19 +91,30 @@ def display_name(term: Term) -> str:
     return f"{term.name} (stand-in)" if term.stand_in else term.name
 
 
-def build_mix(settings: RewardSettings, gate: Gate, pool: Pool) -> Mix:
-    """The mix that the settings describe. Raises ConfigError (weights), SetupError (a scorer that is not here)."""
+def build_mix(
+    settings: RewardSettings,
+    subject: SubjectSettings,
+    gate: Gate,
+    pool: Pool,
+    on_note: Callable[[str], None] = lambda text: None,
+) -> Mix:
+    """The mix that the settings describe, each scorer loaded and tested.
+
+    on_note(text): a scorer has something to say, at the start (a mode that the judge does not have) or later (it is
+    down, it is back). Raises ConfigError (weights) and SetupError (a scorer that is not here or fails its test).
+    """
     settings.validate()
-    if settings.preference != "stand_in":
-        raise SetupError(
-            f'[reward] preference = "{settings.preference}" needs the HPSv3 scorer and its 16.6 GB of weights; '
-            'this version holds only the stand-in: preference = "stand_in"'
-        )
-    if settings.judge != "stand_in":
-        raise SetupError(
-            f'[reward] judge = "{settings.judge}" needs a served vision-language model; '
-            'this version holds only the stand-in: judge = "stand_in"'
-        )
-    study = Study(pool)
-    terms = (Length(settings.length), Coverage(settings.coverage), PreferenceStandIn(study), PoolJudgeStandIn(study))
-    return Mix(settings.weights.as_dict(), gate, terms)
+    study = cache(lambda: Study(pool))
+    preference: Term
+    if settings.preference == "hpsv3":
+        from reward.hps import build_hpsv3
+
+        preference = build_hpsv3(settings.hpsv3, subject.preference_text, pool)
+    else:
+        preference = PreferenceStandIn(study())
+    judge = build_judge(settings, subject, study, on_note)
+    for note in judge.notes:
+        on_note(note)
+    return Mix(
+        settings.weights.as_dict(), gate, (Length(settings.length), Coverage(settings.coverage), preference, judge)
+    )

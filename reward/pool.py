@@ -5,8 +5,7 @@ image, usually images/NAME.png) and `source_file` (the sketch, usually sources/N
 are. A line whose image is absent is painted from its source, once: the PNG is cached under a key made of the source,
 the seed and a fingerprint of everything else that decides pixels.
 
-References of a step: half from `love`, half from `okay` by largest remainder, drawn by a seed made of run seed and
-step, so that a group shares them and any step can be drawn again on its own.
+Which of them a step compares with is in reward.draw.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from typing import Any
 
 from render.disk import locked, write_whole
 from render.errors import ConfigError, FarmError, SetupError
+from render.farm import Farm
 from render.painting import Outcome, Painting
 from reward.base import Reference
 from reward.settings import PoolSettings
@@ -113,6 +112,22 @@ def load_pool(
     return pool
 
 
+def unpainted(settings: PoolSettings) -> int:
+    """How many paintings of the pool have no image and must be painted from their sketch."""
+    return sum(entry.image is None for entry in _read_metadata(_folder(settings) / "metadata.jsonl"))
+
+
+def paint_pool(settings: PoolSettings, farm: Farm, on_painted: Callable[[int, int], None]) -> Pool:
+    """The pool, its missing images painted by the farm that paints the candidates too."""
+    return load_pool(
+        settings,
+        lambda source, seed: farm.submit(source, seed).result(),
+        fingerprint=studio_fingerprint(f"{farm.info['rasterizer']} {' '.join(farm.info['patches'])}"),
+        parallel=int(farm.info["workers"]),
+        on_painted=on_painted,
+    )
+
+
 def shares(count: int) -> dict[str, int]:
     """`count` references split over the tiers in equal parts by largest remainder; the earlier tier wins a tie."""
     exact = count / len(TIERS)
@@ -120,20 +135,6 @@ def shares(count: int) -> dict[str, int]:
     for tier in TIERS[: count - sum(split.values())]:
         split[tier] += 1
     return split
-
-
-def draw_references(pool: Pool, run_seed: int, step: int, count: int = 4) -> tuple[Reference, ...]:
-    """The references of one step: a function of its arguments alone, `love` first."""
-    generator = random.Random(f"references {run_seed} {step}")
-    drawn: list[Reference] = []
-    for tier, needed in shares(count).items():
-        candidates = pool.tier(tier)
-        if needed > len(candidates):
-            raise ConfigError(
-                f"[pool] needs {needed} paintings of tier {tier}, but {pool.origin} holds {len(candidates)}"
-            )
-        drawn += generator.sample(candidates, needed)
-    return tuple(drawn)
 
 
 def _folder(settings: PoolSettings) -> Path:

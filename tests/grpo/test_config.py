@@ -1,11 +1,15 @@
 """Configs are read strictly: each mistake is one line that names file, table, key and what would be right."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from grpo import config as configs
 from render.errors import ConfigError
+from render.reading import documentation, flatten
+from reward.config import OF_TRAINING, ScoringConfig
+from reward.config import load as load_scoring
 
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/*.toml"))
 
@@ -32,8 +36,10 @@ def write(folder: Path, text: str) -> Path:
         ("[lora]\nenabled = 1", ["[lora] enabled must be true or false, not 1"]),
         ("[sample]\ngroup_size = 1", ["[sample] group_size must be at least 2, not 1"]),
         ("[sample]\nrows_at_once = 9", ["[sample] rows_at_once must be at most group_size (8), not 9"]),
-        ("[prompt]\nsubjects = []", ["[prompt] subjects is empty"]),
-        ("[prompt]\nsubjects = ['a', 1]", ["[prompt] subjects must be a list of strings"]),
+        ("[subject]\nname = []", ["[subject] name is empty"]),
+        ("[subject]\nname = ['a', 1]", ["[subject] name must be a list of strings or a string"]),
+        ("[subject]\nname = ''", ["[subject] name is empty"]),
+        ("[subject]\ncriteria = ' '", ["[subject] criteria is empty"]),
         ("[reward.weights]\njudge = 0.5\n", ["[reward.weights] must sum to 1"]),
         ("[reward.weigths]\njudge = 0.5\n", ["[reward] weigths is not a setting", "did you mean weights?"]),
         ("[reward]\nweights = 3", ["[reward.weights] is a table, not 3"]),
@@ -85,12 +91,26 @@ def test_the_recipes_hold_the_published_numbers(name: str, steps: int, hps: floa
 
 def test_overrides_win_over_the_file_and_are_checked_like_it(tmp_path: Path) -> None:
     path = write(tmp_path, "[run]\nsteps = 5\n")
-    config = configs.load(path, ["run.steps=7", "policy.model=some/model", "prompt.subjects=['a','b']", "lora.rank=8"])
-    assert (config.run.steps, config.policy.model, config.prompt.subjects) == (7, "some/model", ("a", "b"))
+    config = configs.load(path, ["run.steps=7", "policy.model=some/model", "subject.name=['a','b']", "lora.rank=8"])
+    assert (config.run.steps, config.policy.model, config.subject.names) == (7, "some/model", ("a", "b"))
     with pytest.raises(ConfigError, match=r"\[run\] stepps is not a setting; did you mean steps\?"):
         configs.load(path, ["run.stepps=7"])
     with pytest.raises(ConfigError, match=r"table\.key=value"):
         configs.load(path, ["steps=7"])
+
+
+def test_scoring_by_itself_reads_the_same_tables() -> None:
+    """`python -m reward` reads a run's config: every table is either its own or known to be of training."""
+    names = {entry.name for entry in fields(configs.Config)}
+    own = {entry.name for entry in fields(ScoringConfig)}
+    assert own | set(OF_TRAINING) == names
+    assert not own & set(OF_TRAINING)
+    for path in CONFIGS:
+        config = configs.load(path)
+        scoring = load_scoring(path)
+        assert all(getattr(scoring, name) == getattr(config, name) for name in own)
+    with pytest.raises(ConfigError, match=r"\[rewrad\] is not a setting; did you mean reward\?"):
+        load_scoring(CONFIGS[0], ["rewrad.judge=vlm"])
 
 
 def test_options_without_effect_are_reported(tmp_path: Path) -> None:
@@ -103,6 +123,6 @@ def test_options_without_effect_are_reported(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_documented_in_a_line() -> None:
-    lines = configs.documentation(configs.Config)
-    assert set(lines) == set(configs.flatten(configs.Config()))
+    lines = documentation(configs.Config)
+    assert set(lines) == set(flatten(configs.Config()))
     assert all(0 < len(line) < 120 and "\n" not in line for line in lines.values())

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grpo.console import StepConsole, plain_line, summary, thirds
+from grpo.console import StepConsole, judge_table, plain_line, summary, thirds
+from grpo.metrics import JUDGE_COUNTS
 from grpo.stages import Stages
 
 METRICS = {
@@ -66,7 +67,7 @@ def test_thirds_by_hand() -> None:
 def test_the_last_line_is_for_machines() -> None:
     rows = [
         {
-            "reward": value, "reward_best": value, "reward_median": value,
+            "reward": value, "reward_best": value, "reward_median": value, "reward_adjusted": value,
             "rollouts/scored": 3, "rollouts/rejected": 1, "rollouts/unscored": 0,
         }
         for value in (0.1, 0.2, 0.6)
@@ -84,3 +85,15 @@ def test_a_plain_line_names_the_share_of_painting() -> None:
     assert "judge (stand-in) 0.400" in line
     assert "1x rejected: blank" in line
     assert "left 00:09:30" in line
+
+
+def test_the_judges_table_adds_the_steps_up_and_a_stand_in_has_none() -> None:
+    quiet = {f"judge/{part}": 0 for part in JUDGE_COUNTS} | {"judge/faults": ""}
+    assert judge_table([quiet, quiet]) is None
+    first = {**quiet, "judge/calls": 70, "judge/answers": 60, "judge/cached": 4, "judge/faults": "429:3 timeout:7"}
+    second = {**quiet, "judge/calls": 64, "judge/answers": 64, "judge/missing": 1, "judge/faults": "429:2"}
+    console = screen(False)
+    console.print(judge_table([first, second]))
+    shown = " ".join(console.file.getvalue().split())
+    for part in ("134, of which 0 again", "124 paid, 4 from the cache", "7 timeout, 5 429"):
+        assert part in shown

@@ -13,9 +13,10 @@ from grpo import checkpoint
 from grpo.advantage import advantages
 from grpo.config import Config
 from grpo.journal import Journal, read_rows
+from grpo.metrics import COLUMNS
 from grpo.policy import Policy
 from grpo.rollout import Collector, Rollout
-from grpo.trainer import COLUMNS, Stopped, Trainer, Unscored
+from grpo.trainer import Stopped, Trainer, Unscored
 from render.errors import UserError
 from render.painting import Outcome, Painting
 from render.settings import RenderSettings

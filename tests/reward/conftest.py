@@ -21,6 +21,7 @@ import hacks
 from render.browser import Browser
 from render.painting import Painting
 from render.settings import RenderSettings
+from reward.hacked import hacked_canvases
 from reward.local import Study
 from reward.pool import Pool, load_pool, studio_fingerprint
 from reward.settings import PoolSettings
@@ -81,4 +82,4 @@ def study(pool) -> Study:
 @pytest.fixture(scope="session")
 def hacked(pool, gallery) -> dict[str, bytes]:
     """PNG of every hacked canvas by name."""
-    return hacks.canvases(pool.tier("love")[0].png) | gallery(hacks.SKETCHES)
+    return hacked_canvases(pool.tier("love")[0].png) | gallery(hacks.SKETCHES)

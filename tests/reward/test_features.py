@@ -1,17 +1,17 @@
 import cv2
-import hacks
 import numpy as np
 import pytest
 
 from reward.counterfeits import KINDS, counterfeits, variations
 from reward.features import measure, measure_picture, resized
+from reward.hacked import CREAM, SIDE, disc, tinted
 
 
 def flower(petals: int, eye: tuple[int, int, int] = (125, 40, 80)) -> np.ndarray:
     """A flat flower with `petals` petals about the middle of the sheet, the first one pointing up."""
-    rows, columns = np.mgrid[: hacks.SIDE, : hacks.SIDE] - hacks.SIDE / 2
+    rows, columns = np.mgrid[:SIDE, :SIDE] - SIDE / 2
     angle, radius = np.arctan2(columns, -rows), np.hypot(rows, columns)
-    picture = hacks.tinted((radius < 130 + 80 * np.cos(petals * angle)).astype(np.float32))
+    picture = tinted((radius < 130 + 80 * np.cos(petals * angle)).astype(np.float32))
     picture[radius < 35] = eye
     return picture.astype(np.uint8)
 
@@ -40,9 +40,9 @@ def test_the_same_bytes_measure_the_same(pool):
 def test_petals_are_counted_as_notches_and_a_disc_has_none():
     for petals in (4, 5, 6, 7):
         assert measure_picture(flower(petals))["notches"] == pytest.approx(np.log1p(petals))
-    disc = hacks.tinted(hacks.disc(150)).astype(np.uint8)
-    assert measure_picture(disc)["notches"] == 0
-    assert measure_picture(disc)["lobes"] < measure_picture(flower(5))["lobes"] - 1
+    circle = tinted(disc(150)).astype(np.uint8)
+    assert measure_picture(circle)["notches"] == 0
+    assert measure_picture(circle)["lobes"] < measure_picture(flower(5))["lobes"] - 1
 
 
 def test_blur_makes_softer_and_enlarging_does_not():
@@ -62,15 +62,15 @@ def test_the_spectral_slope_of_white_noise_is_flat_and_blur_steepens_it():
 
 def test_colour_shares_follow_the_pigment():
     assert measure_picture(flower(5))["warm_share"] > 0.95
-    leaf = hacks.tinted(hacks.disc(150), (120, 160, 90)).astype(np.uint8)
+    leaf = tinted(disc(150), (120, 160, 90)).astype(np.uint8)
     assert measure_picture(leaf)["green_share"] > 0.95
-    mud = hacks.tinted(hacks.disc(150), (110, 105, 98)).astype(np.uint8)
+    mud = tinted(disc(150), (110, 105, 98)).astype(np.uint8)
     assert measure_picture(mud)["mud"] > 0.9
 
 
 def test_a_moved_painting_is_off_centre_and_nothing_else_changes_much():
     picture = resized(flower(5))
-    moved = np.full_like(picture, 0) + np.array(hacks.CREAM, np.uint8)
+    moved = np.full_like(picture, 0) + np.array(CREAM, np.uint8)
     moved[:, :200] = picture[:, 56:]
     centred, shifted = measure_picture(picture), measure_picture(moved)
     assert centred["centre_x"] < 0.02

@@ -12,19 +12,24 @@ from grpo.grammar import GROUNDS, LEAF_COLOURS, PALETTES, draw_decisions, sample
 from render.errors import ConfigError
 from render.painting import Outcome, Painting
 from reward.base import Candidate
+from reward.judge import build_judge
 from reward.local import PoolJudgeStandIn, PreferenceStandIn, Study
 from reward.pool import Pool
-from reward.settings import WeightSettings
+from reward.settings import RewardSettings, SubjectSettings, WeightSettings
 
 WEIGHTS = WeightSettings()
 PREFERENCE_SHARE = WEIGHTS.preference / (WEIGHTS.preference + WEIGHTS.judge)
+
+
+def judge_of(study):
+    return build_judge(RewardSettings(), SubjectSettings(), lambda: study)
 
 
 def scores(study, references, png):
     """(preference, judge, their mix) of one picture."""
     candidate = Candidate("", "", Painting(Outcome.PAINTED, png=png))
     preference = PreferenceStandIn(study).score(candidate, references).value
-    judge = PoolJudgeStandIn(study).score(candidate, references).value
+    judge = judge_of(study).score(candidate, references).value
     return preference, judge, PREFERENCE_SHARE * preference + (1 - PREFERENCE_SHARE) * judge
 
 
@@ -103,7 +108,7 @@ def test_the_judge_asks_both_orders_alike(pool, study):
 
 
 def test_the_judges_score_is_the_mean_over_the_references(pool, study):
-    judge = PoolJudgeStandIn(study)
+    judge = judge_of(study)
     candidate = Candidate("", "", Painting(Outcome.PAINTED, png=pool.tier("okay")[1].png))
     whole = judge.score(candidate, pool.references[:4])
     alone = [judge.score(candidate, [reference]).value for reference in pool.references[:4]]
@@ -113,12 +118,12 @@ def test_the_judges_score_is_the_mean_over_the_references(pool, study):
 
 def test_what_cannot_be_seen_is_not_scored(pool, study):
     painted = Candidate("", "", Painting(Outcome.PAINTED, png=pool.references[0].png))
-    for term in (PreferenceStandIn(study), PoolJudgeStandIn(study)):
+    for term in (PreferenceStandIn(study), judge_of(study)):
         assert term.stand_in
         unseen = term.score(Candidate("", "", None), pool.references)
         assert unseen.value is None
         assert unseen.cause
-    assert PoolJudgeStandIn(study).score(painted, ()).value is None
+    assert judge_of(study).score(painted, ()).value is None
 
 
 def test_a_pool_of_one_tier_is_refused(pool):

@@ -2,12 +2,13 @@ import itertools
 
 import pytest
 
-from render.errors import ConfigError, SetupError
+from bench.judge_server import JudgeServer
+from render.errors import ConfigError
 from render.painting import Outcome, Painting
 from reward.base import Candidate, Score
 from reward.gate import GateResult
 from reward.mix import Mix, build_mix, display_name
-from reward.settings import RewardSettings, WeightSettings
+from reward.settings import RewardSettings, SubjectSettings, VlmSettings, WeightSettings
 
 CANDIDATE = Candidate("reply", "sketch", Painting(Outcome.PAINTED, png=b"png", coverage=0.3))
 WEIGHTS = {"gate": 0.05, "length": 0.15, "taste": 0.8}
@@ -95,14 +96,25 @@ def test_weights_that_do_not_sum_to_one_are_refused_with_their_sum():
     WeightSettings(gate=0.1, length=0.2, coverage=0.3, preference=0.4, judge=0.0).validate()  # 1 but for rounding
 
 
-@pytest.mark.parametrize("settings", [RewardSettings(preference="hpsv3"), RewardSettings(judge="vlm")])
-def test_scorers_of_later_versions_are_named_as_missing(settings):
-    with pytest.raises(SetupError, match="only the stand-in"):
-        build_mix(settings, FixedGate(), None)
+def test_what_the_judge_says_at_its_start_reaches_the_caller(pool, monkeypatch, tmp_path):
+    monkeypatch.setenv("KEY", "k")
+    with JudgeServer(fault=lambda request: "no_logprobs" if request.soft else None) as server:
+        vlm = VlmSettings(
+            backend="server", base_url=server.url, mode="soft", key_variable="KEY", cache=str(tmp_path / "answers")
+        )
+        said = []
+        mix = build_mix(RewardSettings(judge="vlm", vlm=vlm), SubjectSettings(), FixedGate(), pool, said.append)
+        assert any("asked for verdicts" in line for line in said)
+        best = pool.tier("love")[0]
+        candidate = Candidate("", "", Painting(Outcome.PAINTED, png=best.png, coverage=0.3))
+        judged = mix.judge(candidate, pool.references[1:3])
+        assert judged.outcome == "scored"
+        assert (mix.totals().missing, mix.totals().answers) == (0, 5)
+        mix.close()
 
 
 def test_the_built_mix_scores_a_painting_with_every_term(pool):
-    mix = build_mix(RewardSettings(), FixedGate(), pool)
+    mix = build_mix(RewardSettings(), SubjectSettings(), FixedGate(), pool)
     best = pool.tier("love")[0]
     candidate = Candidate("", best.source, Painting(Outcome.PAINTED, png=best.png, coverage=0.3))
     result = mix.judge(candidate, pool.references[:4])
@@ -113,7 +125,7 @@ def test_the_built_mix_scores_a_painting_with_every_term(pool):
 
 
 def test_the_same_candidate_gets_the_same_reward_whatever_was_judged_before(pool):
-    mix = build_mix(RewardSettings(), FixedGate(), pool)
+    mix = build_mix(RewardSettings(), SubjectSettings(), FixedGate(), pool)
     candidates = [
         Candidate("", "", Painting(Outcome.PAINTED, png=reference.png, coverage=0.3))
         for reference in pool.references[:3]

@@ -1,4 +1,8 @@
 import json
+import os
+import shutil
+import subprocess
+import sys
 import threading
 
 import huggingface_hub
@@ -7,8 +11,7 @@ import pytest
 
 from render.errors import ConfigError, FarmError, SetupError
 from render.painting import Outcome, Painting
-from reward.base import Reference
-from reward.pool import Pool, draw_references, load_pool, shares
+from reward.pool import load_pool
 from reward.settings import PoolSettings
 
 LINE = {"tier": "love", "file_name": "images/love_a.png", "source_file": "sources/love_a.js", "subject": "hibiscus"}
@@ -169,46 +172,40 @@ def test_the_hub_out_of_reach_is_one_clear_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_a_hub_dataset_is_read_at_the_pinned_revision(folder, monkeypatch):
-    asked = {}
-
-    def snapshot(dataset, *, repo_type, revision):
-        asked.update(dataset=dataset, repo_type=repo_type, revision=revision)
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    settings = PoolSettings(source="someone/a-pool", revision="0123abc", references=2)
-    assert len(load_pool(settings, CountingPainter(), cache=folder.parent / "cache").references) == 4
-    assert asked == {"dataset": "someone/a-pool", "repo_type": "dataset", "revision": "0123abc"}
-
-
-SMALL = Pool(tuple(Reference(f"{tier}{i}", tier, b"") for tier in ("love", "okay") for i in range(8)), "here")
-
-
-@pytest.mark.parametrize(("count", "love", "okay"), [(1, 1, 0), (2, 1, 1), (4, 2, 2), (5, 3, 2), (7, 4, 3)])
-def test_references_are_half_and_half_by_largest_remainder(count, love, okay):
-    assert shares(count) == {"love": love, "okay": okay}
-    tiers = [reference.tier for reference in draw_references(SMALL, 1, 2, count)]
-    assert (tiers.count("love"), tiers.count("okay")) == (love, okay)
-
-
-def test_the_draw_depends_on_run_seed_and_step_alone():
-    first = {(seed, step): draw_references(SMALL, seed, step) for seed in (0, 1) for step in range(40)}
-    for (seed, step), drawn in reversed(first.items()):
-        assert draw_references(SMALL, seed, step) == drawn
-        assert len({reference.name for reference in drawn}) == 4
-    assert len({tuple(reference.name for reference in drawn) for drawn in first.values()}) > 60
-    assert first[0, 1] != first[1, 0]
-
-
-def test_every_painting_is_drawn_in_time():
-    seen = {reference.name for step in range(60) for reference in draw_references(SMALL, 3, step)}
-    assert len(seen) == 16
-
-
-def test_drawing_more_than_a_tier_holds_is_refused():
-    with pytest.raises(ConfigError, match="needs 9 paintings of tier love, but here holds 8"):
-        draw_references(SMALL, 0, 0, 18)
+def test_a_hub_dataset_is_read_from_the_local_cache_by_huggingface_hubs_own_loader(folder, tmp_path):
+    """In a process of its own, because the library reads its environment when it is imported."""
+    for stem in ("love_b", "okay_d"):
+        (folder / "images" / f"{stem}.png").write_bytes(stem.encode())
+    commit, other = "50da8bb183aa472bdf6538852b652778f539a2af", "0" * 40
+    repository = tmp_path / "hub" / "datasets--someone--a-pool"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / commit
+    blobs.mkdir(parents=True)
+    for number, path in enumerate(sorted(path for path in folder.rglob("*") if path.is_file())):
+        shutil.copy(path, blobs / str(number))
+        link = snapshot / path.relative_to(folder)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(blobs / str(number))
+    program = (
+        "import sys; from reward.pool import load_pool; from reward.settings import PoolSettings\n"
+        "from render.errors import SetupError\n"
+        "settings = PoolSettings(source='someone/a-pool', revision=sys.argv[1], references=2)\n"
+        "try: print(len(load_pool(settings).references))\n"
+        "except SetupError as error: print(error)"
+    )
+    found = {}
+    for revision in (commit, other):
+        result = subprocess.run(
+            [sys.executable, "-c", program, revision],
+            env={**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        found[revision] = result.stdout.strip()
+    assert found[commit] == "4"
+    assert found[other].startswith(f"[pool] dataset someone/a-pool at {other} could not be fetched")
+    assert "\n" not in found[other]
 
 
 def test_the_embedded_pool_is_painted_whole(pool):
