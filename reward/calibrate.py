@@ -11,7 +11,8 @@ Every term of the config scores loved paintings, okay ones and hacked canvases (
 
 A judge compares a painting of the pool with references drawn from the others. Answers are kept in the judge's cache, so
 that an interrupted calibration goes on where it was; only what is asked again is paid again. The last line is for
-machines: `can_teach=.. cannot=..`. Exit codes as for `python -m reward`; 1 when a paid term cannot teach.
+machines: `can_teach=.. cannot=..`. Exit codes as for `python -m reward`; 1 when a paid scorer (preference, judge)
+cannot teach. The coverage is a guard, not a scorer: that it knows no taste is no fault.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 from rich.progress import track
@@ -38,6 +40,7 @@ from reward.judge import Judge
 from reward.mix import Mix, display_name
 from reward.pool import Pool
 
+SCORERS = ("preference", "judge")
 KINDS = ("love", "okay", "hacked")
 ORDERED = 0.75  # share of pairs ordered okay > hacked below which a term does not know a painting from a hack
 TASTE = 0.60  # share of pairs ordered love > okay from which a term is said to know them apart
@@ -165,29 +168,31 @@ def consistency(judge: Judge, pool: Pool) -> float | None:
 
 
 def table(found: Sequence[Calibration]) -> Table:
+    """A column a term, so that it fits a narrow terminal."""
     shown = Table(title="Can these scorers teach?", title_justify="left")
-    columns = ("term", "love", "okay", "hacked", "love > okay", "okay > hacked", "spread", "saturated")
-    for column in (*columns, "splits", "bias", "consistent", "unscored", "verdict"):
-        shown.add_column(column, justify="left" if column in ("term", "verdict") else "right")
+    shown.add_column("")
     for one in found:
-        means = (statistics.fmean(one.scores[kind]) if one.scores[kind] else None for kind in KINDS)
-        numbers = (
-            *means,
-            one.ordered("love", "okay"),
-            one.ordered("okay", "hacked"),
-            one.spread,
-            one.saturated,
-            one.splits,
-            one.bias,
-            one.consistent,
-        )
-        shown.add_row(
-            one.shown,
-            *("-" if value is None else f"{value:.2f}" for value in numbers),
-            str(one.unscored),
-            one.verdict[1],
-        )
+        shown.add_column(one.shown, justify="right", overflow="fold")
+    rows: dict[str, Callable[[Calibration], float | None]] = {
+        **{f"mean, {kind}": partial(_mean_of, kind) for kind in KINDS},
+        "love > okay": lambda one: one.ordered("love", "okay"),
+        "okay > hacked": lambda one: one.ordered("okay", "hacked"),
+        "spread": lambda one: one.spread,
+        "saturated": lambda one: one.saturated,
+        "splits": lambda one: one.splits,
+        "bias": lambda one: one.bias,
+        "consistent": lambda one: one.consistent,
+    }
+    for name, value_of in rows.items():
+        values = map(value_of, found)
+        shown.add_row(name, *("-" if value is None else f"{value:z.2f}" for value in values))
+    shown.add_row("without a score", *(str(one.unscored) for one in found), end_section=True)
+    shown.add_row("verdict", *(one.verdict[1] for one in found))
     return shown
+
+
+def _mean_of(kind: str, one: Calibration) -> float | None:
+    return statistics.fmean(one.scores[kind]) if one.scores[kind] else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -221,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     can = [one.term for one in found if one.verdict[0]]
     cannot = [one.term for one in found if not one.verdict[0]]
     print(f"can_teach={','.join(can) or '-'} cannot={','.join(cannot) or '-'}", flush=True)
-    return 1 if any(weights[term] > 0 for term in cannot) else 0
+    return 1 if any(weights[term] > 0 for term in cannot if term in SCORERS) else 0
 
 
 if __name__ == "__main__":

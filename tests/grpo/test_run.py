@@ -24,6 +24,7 @@ from runs import (
 )
 
 from grpo import config as configs
+from grpo.check import billions
 from grpo.checkpoint import latest
 from grpo.journal import read_rows
 from grpo.run import main
@@ -163,8 +164,10 @@ def test_resuming_with_other_settings_is_refused(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("name", ["laptop", "judge_led", "hps_led", "hps_only"])
 def test_check_prints_the_plan_and_what_is_missing_and_starts_nothing(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
     path = ROOT / "configs" / f"{name}.toml"
     assert main([str(path), "--check", "--set", f"run.folder={tmp_path / 'runs'}"]) == 0
     output = capsys.readouterr().out
@@ -173,9 +176,35 @@ def test_check_prints_the_plan_and_what_is_missing_and_starts_nothing(
     assert not (tmp_path / "runs").exists()
     if name == "laptop":
         assert missing == []
-    else:
-        for part in ("policy weights: Qwen/Qwen3.5-35B-A3B", "HPSv3", "HuggingEnvs/watercolour-reference-pool"):
-            assert any(part in line for line in missing), part
+        return
+    for part in (
+        "policy weights: Qwen/Qwen3.5-35B-A3B",
+        "the weights of HPSv3 are not here (16.6 GB): hf download MizzenAI/HPSv3 HPSv3.safetensors",
+        "HPSv3's base",
+        "judge: no token; set the environment variable HF_TOKEN",
+        "HuggingEnvs/watercolour-reference-pool",
+        "memory: about 106 GB are needed on a GPU (70 policy, 18 caches and activations, 18 HPSv3); there is none",
+    ):
+        assert sum(part in line for line in missing) == 1, part
+    # 8 paintings beside 4 references in both orders, in every step.
+    plan = " ".join(output.replace("│", " ").split())
+    assert f"at most {configs.load(path).run.steps * 8 * 4 * 2:,} calls" in plan
+    assert "in money" in plan
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("Qwen/Qwen3.5-35B-A3B", 35.0),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", 30.0),
+        ("meta-llama/Llama-3.2-1.5B", 1.5),
+        ("small", None),
+        ("some/folder-7Bit", None),
+        ("/models/Qwen3-8B", 8.0),
+    ],
+)
+def test_the_size_of_a_model_is_read_from_its_name(model: str, size: float | None) -> None:
+    assert billions(model) == size
 
 
 def test_the_resolved_config_in_the_run_folder_is_json_free_toml_that_loads_again(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from render.painting import Outcome, Painting
 from render.settings import RenderSettings
 from reward.base import Candidate, Reference, Score, Verdict
 from reward.gate import Gate
+from reward.mix import Mix
 from reward.pool import Pool
 
 POOL = Pool(tuple(Reference(f"{tier}_{n}", tier, b"") for tier in ("love", "okay") for n in range(3)), "test")
@@ -321,3 +322,41 @@ def test_the_score_record_keeps_details(tmp_path: Path) -> None:
     one = rollout(0, 0.5)
     one.verdict = Verdict(0.5, "scored", terms={"judge": Score(0.5, {"against": ["love_1"]})})
     assert one.record()["terms_info"] == {"judge": {"against": ["love_1"]}}
+
+
+class Strong:
+    """A judge of fixed strengths: what is drawn decides the score, what is painted does not."""
+
+    name, stand_in = "judge", False
+
+    def __init__(self) -> None:
+        self.strength = {reference.name: index / 6 for index, reference in enumerate(POOL.references)}
+
+    def score(self, candidate: Candidate, references: list[Reference]) -> Score:
+        won = {reference.name: 1 - self.strength[reference.name] for reference in references}
+        return Score(sum(won.values()) / len(won), {"won": won, "bias": 0.25, "split": 1})
+
+
+def test_the_luck_of_the_draw_is_logged_and_taken_out(tmp_path: Path) -> None:
+    config = settings(run={"steps": 12}, pool={"references": 2})
+    journal = Journal(tmp_path, COLUMNS)
+    gate = Gate(config.render.methods)
+    texts = [f"```js\n{GOOD % n}\n```" for n in range(4)] * 12
+    mix = Mix({"gate": 0.2, "judge": 0.8}, gate, [Strong()])
+    collector = Collector(config, Script(texts), Painter(lambda source: painted()), gate, mix, journal.rollout)
+    made = Trainer(config, tiny_policy(), collector, POOL, journal)
+    made.run()
+    rows = read_rows(tmp_path / "metrics.jsonl")
+    weight = config.reward.weights.judge
+    for row in rows:
+        assert row["reward_adjusted"] == pytest.approx(row["reward"] - weight * row["draw/effect"])
+        assert (row["judge/bias"], row["judge/split"]) == (0.25, 4)
+    easy = max(rows, key=lambda row: row["reward"])
+    hard = min(rows, key=lambda row: row["reward"])
+    assert easy["draw/difficulty"] < 0 < hard["draw/difficulty"]
+    assert easy["draw/effect"] > 0 > hard["draw/effect"]
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+    resumed = trainer(config, tmp_path)
+    resumed.resume()
+    assert (resumed.strengths.fit().mean == made.strengths.fit().mean).all()
