@@ -58,7 +58,7 @@ def reward_curve(steps: Sequence[int], raw: Sequence[float], adjusted: Sequence[
         draw.line((x * scale, 24 * scale, (x + 20) * scale, 24 * scale), colour, 3 * scale)
         text(x + 26, 24, name, small, INK, "lm")
     buffer = io.BytesIO()
-    image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS).save(buffer, "PNG")
+    image.resize((WIDTH, HEIGHT), Image.Resampling.BOX).save(buffer, "PNG")
     return buffer.getvalue()
 
 
