@@ -27,6 +27,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from grpo.memory import layers as layers_of
+from grpo.size import count
+
 VOCABULARY, GROUP, PROMPT = 248_320, 8, 700
 LENGTHS = (2_500, 8_192)
 ASSUMED = {
@@ -96,33 +99,22 @@ class Size:
 def config_of(shape: dict[str, Any]) -> Any:
     from transformers import Qwen3_5MoeTextConfig, Qwen3_5TextConfig
 
-    kind = Qwen3_5MoeTextConfig if "num_experts" in shape else Qwen3_5TextConfig
-    return kind(**{**HYBRID, **shape})
+    if "num_experts" in shape:
+        return Qwen3_5MoeTextConfig(**{**HYBRID, **shape}, architectures=["Qwen3_5MoeForCausalLM"])
+    return Qwen3_5TextConfig(**{**HYBRID, **shape}, architectures=["Qwen3_5ForCausalLM"])
 
 
 def size_of(shape: dict[str, Any]) -> Size:
     """The weights of the text model, counted without making them."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config_of(shape))
-    seen: dict[str, int] = {"fixed": 0, "experts": 0, "embedding": 0}
-    for name, weight in model.named_parameters():
-        if ".experts." in name:
-            seen["experts"] += weight.numel()
-        elif "embed_tokens" in name and not shape["tie_word_embeddings"]:
-            seen["embedding"] += weight.numel()
-        else:
-            seen["fixed"] += weight.numel()
-    return Size(**seen)
+    found = count(config_of(shape), None)
+    embedding = found["embedding"] if found["head"] else 0  # tied: it is the head
+    return Size(found["text"] - found["experts"] - embedding, found["experts"], embedding)
 
 
 def bytes_of_a_step(shape: dict[str, Any], size: Size, context: float, rows: int = GROUP) -> dict[str, float]:
     """Bytes that one decoding step of `rows` sequences of `context` tokens moves, by what they are (bfloat16)."""
     config = config_of(shape)
-    linear = sum(kind == "linear_attention" for kind in config.layer_types)
-    full = len(config.layer_types) - linear
+    linear, full = layers_of(config)
     share = 0.0
     if size.experts:
         share = 1.0 - (1.0 - config.num_experts_per_tok / config.num_experts) ** rows
@@ -280,10 +272,11 @@ def main(argv: list[str] | None = None) -> int:
             *(f"{value / 1e9:.1f}{_read(size, moved) if what == 'experts' else ''}" for what, value in moved.items()),
             f"{sum(moved.values()) / reached * 1e3:.1f}",
         )
-        found[name] = {"weights": size.total, "operators": counts, "steps": {}}
+        paper: dict[int, Any] = {}
+        found[name] = {"weights": size.total, "operators": counts, "steps": paper}
         for length in LENGTHS:
             step = step_of(shape, size, length, counts)
-            found[name]["steps"][length] = vars(step)
+            paper[length] = vars(step)
             steps.add_row(
                 name,
                 f"{length:,}",

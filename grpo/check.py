@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from grpo.config import Config
+from grpo.memory import plan, remedy
 from render.chromium import find_browser, find_driver
 from render.errors import SetupError
 from render.reading import documentation, flatten
 from reward import hps_files, judge_setup
-
-# Key-value caches, recurrent states, activations, the adapter with its optimizer, as a share of the policy's weights:
-# 18 GB beside the 70 of the 35B policy with 8 completions of 9,216 tokens.
-WORKING = 0.26
 
 
 def print_plan(config: Config, path: str, console: Console) -> None:
@@ -35,7 +31,7 @@ def print_plan(config: Config, path: str, console: Console) -> None:
 
 def _plan(config: Config, path: str) -> Table:
     table = Table(title=f"Plan of {path}", title_justify="left", show_header=False)
-    train, sample, weights = config.train, config.sample, config.reward.weights.as_dict()
+    train, sample = config.train, config.sample
     policy = "embedded, warm-started here" if config.policy.model == "small" else config.policy.model
     adapter = f"LoRA rank {config.lora.rank}, alpha {config.lora.alpha}" if config.lora.enabled else "all weights"
     table.add_row("policy", f"{policy}; trains {adapter}")
@@ -44,11 +40,8 @@ def _plan(config: Config, path: str) -> Table:
         f"{sample.groups_per_step} group(s) of {sample.group_size} rollouts of at most {sample.max_completion_length} "
         f"tokens, temperature {sample.temperature:g}, top_p {sample.top_p:g}, top_k {sample.top_k}",
     )
-    table.add_row(
-        "reward",
-        ", ".join(f"{weight:g} {name}{_kind(config, name)}" for name, weight in weights.items() if weight > 0),
-    )
-    table.add_row("references", f"{config.pool.references} of the pool {config.pool.source}, half love, half okay")
+    for name, line in _reward(config):
+        table.add_row(name, line)
     table.add_row(
         "update",
         f"{train.loss_type}, rewards scaled by {train.scale_rewards}, {train.num_iterations} iteration(s), "
@@ -56,15 +49,28 @@ def _plan(config: Config, path: str) -> Table:
     )
     for name, line in _estimates(config):
         table.add_row(name, line)
-    table.add_row("run", f"{config.run.steps} steps, {config.run.steps * config.rollouts_per_step} paintings")
+    what = "sketches, none painted" if config.reward.task == "fills" else "paintings"
+    table.add_row("run", f"{config.run.steps} steps, {config.run.steps * config.rollouts_per_step} {what}")
     return table
+
+
+def _reward(config: Config) -> list[tuple[str, str]]:
+    if config.reward.task == "fills":
+        return [("reward", f"the control task: exp(-((n - {config.reward.target_fills}) / 10)^2), n times brush.fill(")]
+    weights = config.reward.weights.as_dict()
+    terms = ", ".join(f"{weight:g} {name}{_kind(config, name)}" for name, weight in weights.items() if weight > 0)
+    return [
+        ("reward", terms),
+        ("references", f"{config.pool.references} of the pool {config.pool.source}, half love, half okay"),
+    ]
 
 
 def _estimates(config: Config) -> list[tuple[str, str]]:
     """What the run will take, as far as the config alone tells."""
-    found, parts, reward = [], memory(config), config.reward
+    found, parts, reward = [], plan(config), config.reward
     if parts is not None:
-        found.append(("memory", f"about {sum(parts.values()):.0f} GB where the models live: {_parts(parts)}"))
+        found.append(("memory", f"about {sum(parts.values()):.0f} GB where the policy lives"))
+        found += [(f"  {part}", f"{size:.1f} GB") for part, size in parts.items()]
     if reward.judge == "vlm":
         cost = judge_setup.cost_estimate(
             reward.vlm, config.run.steps, config.rollouts_per_step, config.pool.references, config.subject.criteria
@@ -74,38 +80,6 @@ def _estimates(config: Config) -> list[tuple[str, str]]:
             ("judge", f"at most {cost.calls:,} calls, {cost.tokens_in:,} tokens in, {cost.tokens_out:,} out: {money}")
         )
     return found
-
-
-def memory(config: Config) -> dict[str, float] | None:
-    """Gigabytes (1e9 bytes) by part, of what lives on the policy's device; None for the small policy beside stand-ins.
-
-    The policy's weights by the billions in its name ("35B"), 2 bytes each on a GPU; caches, activations and the
-    adapter's optimizer by WORKING of them.
-    """
-    on_gpu = config.policy.device != "cpu"
-    parts: dict[str, float] = {}
-    policy = billions(config.policy.model)
-    if policy is not None:
-        size = policy * (2.0 if on_gpu and config.policy.dtype != "float32" else 4.0)
-        parts |= {"policy": size, "caches and activations": WORKING * size}
-    if config.reward.preference == "hpsv3" and (config.reward.hpsv3.device == "cpu") != on_gpu:
-        parts["HPSv3"] = hps_files.memory_gb(config.reward.hpsv3, on_gpu)
-    vlm = config.reward.vlm
-    here = config.reward.judge == "vlm" and vlm.backend == "transformers" and (vlm.device == "cpu") != on_gpu
-    judge = billions(vlm.model) if here else None
-    if judge is not None:
-        parts["judge"] = judge * {"8bit": 1.0, "4bit": 0.56}.get(vlm.quantization, 2.0 if on_gpu else 4.0)
-    return parts or None
-
-
-def billions(model: str) -> float | None:
-    """Billions of weights that a model's name speaks of: 35 of "Qwen3.5-35B-A3B" (A3B are the active ones)."""
-    match = re.search(r"(?<![A-Za-z\d.])(\d+(?:\.\d+)?)B(?![A-Za-z])", Path(model).name)
-    return float(match[1]) if match else None
-
-
-def _parts(parts: dict[str, float]) -> str:
-    return ", ".join(f"{size:.0f} {name}" for name, size in parts.items())
 
 
 def _kind(config: Config, term: str) -> str:
@@ -136,9 +110,12 @@ class Missing:
 
 def missing(config: Config) -> list[Missing]:
     """What the run needs and this machine does not have, one line each."""
+    if config.reward.task == "fills":
+        return [*_missing_policy(config), *_missing_memory(config)]
     return [
         *_missing_policy(config),
-        *_missing_scorers(config),
+        *_missing_preference(config),
+        *_missing_judge(config),
         *_missing_memory(config),
         *_missing_pool(config),
         *_missing_studio(config),
@@ -147,9 +124,30 @@ def missing(config: Config) -> list[Missing]:
 
 def refuse_missing(config: Config) -> None:
     """SetupError in one line when something is missing that the run cannot fetch by itself."""
-    lacking = [part.text for part in missing(config) if not part.fetched]
+    _refuse(missing(config))
+
+
+def refuse_missing_painting(config: Config) -> None:
+    """The same of what sampling and painting need; scorers may be missing."""
+    _refuse([*_missing_policy(config), *([] if config.reward.task == "fills" else _missing_studio(config))])
+
+
+def _refuse(parts: list[Missing]) -> None:
+    lacking = [part.text for part in parts if not part.fetched]
     if lacking:
         raise SetupError("; ".join(lacking))
+
+
+def scorers_not_at_hand(config: Config) -> dict[str, str]:
+    """Why the pool, the preference scorer or the judge is not on this machine, by name; nothing is fetched for it."""
+    found: dict[str, str] = {}
+    pool = _missing_pool(config)
+    if pool:
+        found |= dict.fromkeys(("pool", "preference", "judge"), pool[0].text.removesuffix("; the run downloads it"))
+    for name, lacking in (("preference", _missing_preference(config)), ("judge", _missing_judge(config))):
+        if lacking:
+            found.setdefault(name, lacking[0].text)
+    return found
 
 
 def _missing_policy(config: Config) -> list[Missing]:
@@ -166,22 +164,25 @@ def _missing_policy(config: Config) -> list[Missing]:
     return found
 
 
-def _missing_scorers(config: Config) -> list[Missing]:
-    found = []
-    if config.reward.preference == "hpsv3":
-        # What lies on the Hub at a pinned commit is downloaded when the scorer is built.
-        found += [
-            Missing(f"preference scorer: {line}", fetched="hf download" in line)
-            for line in hps_files.missing_pieces(config.reward.hpsv3)
-        ]
-    if config.reward.judge == "vlm":
-        found += [Missing(line) for line in judge_setup.missing(config.reward.vlm)]
-    return found
+def _missing_preference(config: Config) -> list[Missing]:
+    if config.reward.preference != "hpsv3":
+        return []
+    # What lies on the Hub at a pinned commit is downloaded when the scorer is built.
+    return [
+        Missing(f"preference scorer: {line}", fetched="hf download" in line)
+        for line in hps_files.missing_pieces(config.reward.hpsv3)
+    ]
+
+
+def _missing_judge(config: Config) -> list[Missing]:
+    if config.reward.judge != "vlm":
+        return []
+    return [Missing(line) for line in judge_setup.missing(config.reward.vlm)]
 
 
 def _missing_memory(config: Config) -> list[Missing]:
     """A line where the models do not fit on the GPU, or where there is none for them."""
-    parts = memory(config)
+    parts = plan(config)
     if config.policy.device == "cpu" or parts is None:
         return []
     import torch
@@ -190,8 +191,10 @@ def _missing_memory(config: Config) -> list[Missing]:
     needed = sum(parts.values())
     if needed <= there:
         return []
-    has = f"it has {there:.0f}" if there else "there is none"
-    return [Missing(f"memory: about {needed:.0f} GB are needed on a GPU ({_parts(parts)}); {has}")]
+    if not there:
+        return [Missing(f"memory: about {needed:.0f} GB are needed on a GPU, and there is none")]
+    text = f"memory: about {needed:.0f} GB are needed on the GPU, which has {there:.0f}; {remedy(config, parts)}"
+    return [Missing(text)]
 
 
 def _missing_pool(config: Config) -> list[Missing]:

@@ -1,7 +1,7 @@
 """Checkpoints: whole or absent.
 
     checkpoints/step_0012/
-        adapter/         peft's format (adapter_model.safetensors, adapter_config.json), loadable by peft alone
+        adapter/         in peft's format, with its record and its model card (adapter.py)
         weights.safetensors   instead of adapter/ when every weight is trained
         optimizer.pt     moments, in their own dtype
         state.json       step, fingerprint of the base weights
@@ -13,17 +13,20 @@ and step (rollout.seed_everything), so there is nothing to restore and nothing t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import pickle
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
+from grpo import adapter
 from grpo.policy import Policy
 from render.errors import UserError
 
@@ -37,7 +40,7 @@ def save(folder: Path, step: int, policy: Policy, optimizer: torch.optim.Optimiz
     try:
         temporary.mkdir(parents=True)
         if policy.has_adapter:
-            policy.model.save_pretrained(temporary / "adapter")
+            adapter.save(temporary / "adapter", policy)
         else:
             weights = {name: weight.detach().contiguous() for name, weight in policy.trainable().items()}
             save_file(weights, temporary / "weights.safetensors")
@@ -58,31 +61,60 @@ def save(folder: Path, step: int, policy: Policy, optimizer: torch.optim.Optimiz
 def load(path: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Put weights and moments back and return the state. Raises UserError when the checkpoint does not fit the policy:
     a missing or unexpected tensor is never passed over."""
-    try:
+    with _whole(path):
         state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        if policy.has_adapter:
-            _load_adapter(path / "adapter", policy)
-        else:
-            _copy(load_file(path / "weights.safetensors"), policy.trainable(), path)
+        _load_weights(path, policy)
         moments = torch.load(path / "optimizer.pt", map_location=policy.device, weights_only=True)
-    # What torch.load raises on a damaged file depends on where the damage is.
-    except (OSError, ValueError, RuntimeError, LookupError, EOFError, pickle.UnpicklingError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise UserError(f"{path}: not a whole checkpoint: {type(error).__name__} {reason}") from error
     optimizer.load_state_dict(moments)
     return dict(state)
 
 
-def _load_adapter(path: Path, policy: Policy) -> None:
-    from peft import get_peft_model_state_dict
-    from peft.utils import set_peft_model_state_dict
+def find(path: Path) -> tuple[Path, str]:
+    """What `path` names: the folder to load weights from, and a name for people. A run folder stands for its newest
+    checkpoint, a checkpoint's adapter/ for the checkpoint. Raises UserError when it is none of them."""
+    place = path.resolve()
+    if (place / "adapter_config.json").is_file():
+        if not (place.parent / "state.json").is_file():
+            return place, place.name
+        place = place.parent
+    if not (place / "state.json").is_file():
+        newest = latest(place / "checkpoints")
+        if newest is None:
+            raise UserError(
+                f"{path}: neither an adapter (adapter_config.json), nor a checkpoint (state.json), "
+                "nor a run folder that holds a checkpoint"
+            )
+        place = newest
+    return place, f"{place.parent.parent.name}_{place.name}" if place.parent.name == "checkpoints" else place.name
 
-    saved = load_file(path / "adapter_model.safetensors")
-    expected = get_peft_model_state_dict(policy.model)
-    odd = sorted(set(saved) ^ set(expected))
-    if odd:
-        raise UserError(f"{path}: the adapter does not fit the policy; first differing tensor: {odd[0]}")
-    set_peft_model_state_dict(policy.model, saved)
+
+def load_weights(path: Path, policy: Policy, base: str) -> None:
+    """The weights alone, of a checkpoint or of an adapter by itself. base: fingerprint of the policy's frozen weights,
+    which must be those that a checkpoint was trained on. Raises UserError as `load` does."""
+    with _whole(path):
+        if (path / "state.json").is_file():
+            trained_on = json.loads((path / "state.json").read_text(encoding="utf-8"))["base"]
+            if trained_on != base:
+                raise UserError(f"{path}: was trained on other base weights ({trained_on}, here {base})")
+        _load_weights(path, policy)
+
+
+def _load_weights(path: Path, policy: Policy) -> None:
+    if policy.has_adapter:
+        adapter.load(path if (path / "adapter_config.json").is_file() else path / "adapter", policy)
+    else:
+        _copy(load_file(path / "weights.safetensors"), policy.trainable(), path)
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Whatever reading a damaged or missing file raises becomes one line."""
+    try:
+        yield
+    # What torch.load raises on a damaged file depends on where the damage is.
+    except (OSError, ValueError, RuntimeError, LookupError, EOFError, pickle.UnpicklingError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UserError(f"{path}: not a whole checkpoint: {type(error).__name__} {reason}") from error
 
 
 def _copy(saved: dict[str, torch.Tensor], weights: dict[str, torch.nn.Parameter], path: Path) -> None:

@@ -52,6 +52,11 @@ class PolicySettings:
     dtype: str = setting(
         "auto", doc="auto = bfloat16 on a GPU, float32 on a CPU", choices=("auto", "float32", "bfloat16")
     )
+    quantization: str = setting(
+        "none",
+        doc="frozen linear layers in 8 or 4 bits (bitsandbytes); head, vision and fused experts stay whole",
+        choices=("none", "8bit", "4bit"),
+    )
     threads: int = setting(1, doc="torch threads while browsers paint on the same cores", ge=1, le=256)
 
 
@@ -66,6 +71,7 @@ class LoraSettings:
     targets: tuple[str, ...] | str = setting(
         "all-linear", doc='"all-linear" (every linear layer but head, router and vision) or a list of layer names'
     )
+    experts: bool = setting(False, doc="adapt the routed experts too: some 40 times the weights, about twice the time")
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,12 @@ class SampleSettings:
 
     group_size: int = setting(8, doc="rollouts that share a prompt; the group's mean is the baseline", ge=2)
     groups_per_step: int = setting(1, doc="groups, hence prompts, in a step", ge=1)
-    rows_at_once: int = setting(0, doc="rollouts sampled in one batch; 0 = the whole group", ge=0)
+    rows_at_once: int = setting(0, doc="rollouts sampled in one batch, at most; 0 = all of the step", ge=0)
+    cache: str = setting(
+        "dynamic",
+        doc="keys and values: dynamic grows; static has its whole length at once, and a GPU compiles the decoding step",
+        choices=("dynamic", "static"),
+    )
     max_completion_length: int = setting(8192, doc="tokens after which a completion is cut", ge=1)
     temperature: float = setting(1.0, doc="the same in sampling and in the log-probabilities", gt=0)
     top_p: float = setting(1.0, doc="nucleus; shapes sampling only", gt=0, le=1)
@@ -119,6 +130,9 @@ class TrainSettings:
     max_grad_norm: float = setting(1.0, doc="gradient norm above which it is scaled down; 0 = off", ge=0)
     gradient_checkpointing: bool = setting(False, doc="recompute activations in the backward pass")
     logprob_chunk: int = setting(512, doc="tokens projected on the vocabulary at a time", ge=1)
+    logprob_keep_mb: int = setting(
+        128, doc="MiB of probabilities kept from forward to backward pass; above it they are computed again", ge=0
+    )
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,13 @@ class CheckpointSettings:
 
     every: int = setting(1, doc="steps between two checkpoints; the last step always saves", ge=1)
     keep: int = setting(2, doc="checkpoints kept; older ones are removed", ge=1)
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """Table [probe]: samples with fixed seeds from before the first step and after the last one, side by side."""
+
+    samples: int = setting(0, doc="sketches of each subject, painted before and after the run; 0 = off", ge=0, le=1000)
 
 
 @dataclass(frozen=True)
@@ -145,6 +166,7 @@ class Config:
     reward: RewardSettings = field(default_factory=RewardSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
 
     @property
     def rollouts_per_step(self) -> int:
@@ -193,8 +215,17 @@ def _check_together(config: Config, file: str) -> None:
 
     if config.train.beta > 0 and not config.lora.enabled:
         refuse("[train] beta above 0 needs [lora] enabled = true: the reference is the model with its adapter off")
-    if sample.rows_at_once > sample.group_size:
-        refuse(f"[sample] rows_at_once must be at most group_size ({sample.group_size}), not {sample.rows_at_once}")
+    if config.policy.quantization != "none" and not config.lora.enabled:
+        refuse("[policy] quantization needs [lora] enabled = true: weights in 8 or 4 bits cannot be trained")
+    if config.lora.experts and not config.lora.enabled:
+        refuse("[lora] experts = true needs enabled = true; without an adapter the experts are trained anyway")
+    if config.lora.experts and config.lora.dropout > 0:
+        refuse("[lora] experts = true needs dropout = 0: peft has no dropout on fused experts")
+    if sample.rows_at_once > config.rollouts_per_step:
+        refuse(
+            f"[sample] rows_at_once must be at most group_size x groups_per_step ({config.rollouts_per_step}), "
+            f"not {sample.rows_at_once}"
+        )
     if config.policy.device == "cpu" and config.policy.dtype == "bfloat16":
         refuse('[policy] dtype "bfloat16" needs a GPU; on device "cpu" use "float32" or "auto"')
 
@@ -219,8 +250,26 @@ def notes(config: Config) -> list[str]:
         found.append("kl_times_ratio has no effect unless beta > 0 and kl_estimator is k3")
     if config.lora.dropout > 0:
         found.append("lora dropout above 0: sampling and training see different networks")
+    if config.lora.experts:
+        found.append(
+            "[lora] experts = true: on the 35B policy 945 million weights instead of 22, some 15 GB more for gradients "
+            "and moments, and every pass builds the full update of each expert: about twice the time"
+        )
+    if config.policy.quantization != "none" and config.policy.model == "small":
+        found.append("[policy] quantization has no effect on the small policy")
+    elif config.policy.quantization != "none":
+        found.append(
+            "[policy] quantization leaves fused experts, head and vision as they are: a dense model shrinks, of the "
+            "35B policy's 69 GB only 3 are in layers that do"
+        )
     if config.policy.model != "small" and config.warm_start != type(config.warm_start)():
         found.append('[warm_start] has no effect unless [policy] model is "small"')
+    if config.reward.task == "fills":
+        found.append("[reward] task is fills: nothing is painted; [render], [pool] and the scorers have no effect")
+    elif config.reward.target_fills != RewardSettings.target_fills:
+        found.append('[reward] target_fills has no effect unless task is "fills"')
+    if config.subject.order != "in_turn" and len(config.subject.names) == 1:
+        found.append("[subject] order has no effect with one name")
     if config.prompt.system != "full" and config.subject.composition != SubjectSettings().composition:
         found.append('[subject] composition has no effect unless [prompt] system is "full"')
     return found

@@ -40,7 +40,7 @@ class StepConsole:
         self.console = console
         self.steps = steps
         self.rollouts = rollouts
-        self.terms = terms  # key in the metrics -> the name that people see
+        self.terms = terms  # column of the metrics -> the name that people see
         self.rows: deque[dict[str, Any]] = deque(maxlen=SHOWN)
         self.durations: deque[float] = deque(maxlen=20)
         self.counts: Counter[str] = Counter()
@@ -116,7 +116,7 @@ class StepConsole:
             table.add_row(
                 str(row["step"]),
                 _number(row["reward"]),
-                *(_number(row[f"rewards/{term}/mean"]) for term in self.terms),
+                *(_number(row[column]) for column in self.terms),
                 f"{row['rollouts/scored']}/{self.rollouts}",
                 _number(row["completions/mean_length"], 0),
                 _number(row["entropy"], 2),
@@ -146,7 +146,7 @@ def plain_line(metrics: dict[str, Any], reasons: Counter[str], steps: int, eta: 
     parts = [
         f"step {metrics['step']}/{steps}",
         f"reward {_number(metrics['reward'])}",
-        "(" + ", ".join(f"{name} {_number(metrics[f'rewards/{term}/mean'])}" for term, name in terms.items()) + ")",
+        "(" + ", ".join(f"{name} {_number(metrics[column])}" for column, name in terms.items()) + ")",
         f"scored {metrics['rollouts/scored']} rejected {metrics['rollouts/rejected']} "
         f"unscored {metrics['rollouts/unscored']}",
         f"tokens {_number(metrics['completions/mean_length'], 0)}",
@@ -188,9 +188,11 @@ def summary(rows: list[dict[str, Any]], rewards: list[list[float]], folder: Path
         ("best of each step", "reward_best"),
         ("median of each step", "reward_median"),
         ("mean without the luck of the draw", "reward_adjusted"),
+        ("brush.fill( in a sketch", "fills"),
     ):
-        values = [row[key] for row in rows if row[key] is not None]
-        table.add_row(label, *(f"{value:.3f}" for value in thirds(values)))
+        values = [row[key] for row in rows if row.get(key) is not None]
+        if values:
+            table.add_row(label, *(f"{value:.3f}" for value in thirds(values)))
     counts = {name: sum(row[f"rollouts/{name}"] for row in rows) for name in ("scored", "rejected", "unscored")}
     first, last = (parts[0], parts[-1]) if parts else (float("nan"), float("nan"))
     line = (

@@ -1,6 +1,7 @@
 """The run folder: everything that happens, written as it happens.
 
     config.toml            the resolved config
+    policy.json            what the policy is: class, commits, trained share, adapted layers by name
     metrics.jsonl, .csv    a row a step; TRL's names where the meaning is TRL's
     rollouts.jsonl         a line a rollout: tokens, text, reward and terms, reasons, painting's numbers, timings
     rollouts.partial.jsonl the step in flight: a line as soon as a rollout has its verdict, without advantage yet
@@ -50,7 +51,7 @@ class Journal:
         self.folder = folder
         self.columns = columns
         self._lock = threading.Lock()
-        for name in ("sketches", "paintings", "sheets", "checkpoints"):
+        for name in ("sketches", "paintings", "sheets"):
             self._make(folder / name)
 
     @property

@@ -46,6 +46,7 @@ COLUMNS = [
     "rollouts/distinct",
     "coverage",
     "shapes",
+    "fills",
     "entropy",
     "kl",
     "clip_ratio/low_mean",
@@ -60,6 +61,8 @@ COLUMNS = [
     "completions/mean_terminated_length",
     "num_tokens",
     "updates",
+    "micro_batch_size",
+    "rows_at_once",
     "attempts",
     "references",
     "draw/difficulty",
@@ -79,7 +82,16 @@ COLUMNS = [
 
 
 def summarise(rollouts: list[Rollout], groups: list[GroupStats]) -> dict[str, Any]:
-    """The step's metrics that come from its rollouts. Means are over what was scored; None where nothing was."""
+    """The step's metrics that come from its rollouts."""
+    return {
+        **of_rollouts(rollouts),
+        "frac_reward_zero_std": sum(group.zero_spread for group in groups) / len(groups),
+        "frac_unscored_groups": sum(group.unscored for group in groups) / len(groups),
+    }
+
+
+def of_rollouts(rollouts: Sequence[Rollout]) -> dict[str, Any]:
+    """Rewards, outcomes, terms and lengths. Means are over what was scored; None where nothing was."""
     rewards = [rollout.reward for rollout in rollouts if rollout.reward is not None]
     lengths = [len(rollout.completion_ids) for rollout in rollouts]
     ended = [len(rollout.completion_ids) for rollout in rollouts if rollout.finished]
@@ -89,11 +101,10 @@ def summarise(rollouts: list[Rollout], groups: list[GroupStats]) -> dict[str, An
         "reward_std": _deviation(rewards),
         "reward_median": statistics.median(rewards) if rewards else None,
         "reward_best": max(rewards, default=None),
-        "frac_reward_zero_std": sum(group.zero_spread for group in groups) / len(groups),
-        "frac_unscored_groups": sum(group.unscored for group in groups) / len(groups),
         "rollouts/distinct": len({rollout.completion_ids for rollout in rollouts}),
         "coverage": _mean([painting.coverage for painting in painted]),
         "shapes": _mean([float(painting.shapes) for painting in painted]),
+        "fills": _mean([float(info["count"]) for info in (info_of(one, "fills") for one in rollouts) if info]),
         "completions/mean_length": _mean([float(length) for length in lengths]),
         "completions/min_length": min(lengths),
         "completions/max_length": max(lengths),

@@ -5,6 +5,9 @@ completion is never decoded and encoded again. Every field of the sampler is pas
 otherwise fills it from the checkpoint's own generation config; `assert_sampling` proves once at start that the
 distribution in force is the one of the config.
 The reference for a KL term is the same model with its adapter off (`reference`).
+`generate` gets all rows of a batch at once, prompts expanded, with a cache that grows and the library's own choice of
+experts kernel: no other exact way was faster on a CPU (`python -m bench.train --generation`). [sample] cache = "static"
+draws the same tokens; it is there for GPUs, where the library compiles the decoding step for it.
 
 Legend: _B sequences, _P prompt tokens, _T completion tokens, _L = P + T, _V vocabulary.
 """
@@ -12,20 +15,20 @@ Legend: _B sequences, _P prompt tokens, _T completion tokens, _L = P + T, _V voc
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoTokenizer, GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
-from grpo.config import Config, LoraSettings, SampleSettings
+from grpo.adapter import Origin, add_adapter, is_vision
+from grpo.config import LoraSettings, SampleSettings
 from grpo.logprobs import completion_logprobs
-from render.errors import ConfigError, SetupError
-
-VISION = ("visual", "vision_tower", "vision_model", "multi_modal_projector")
+from grpo.pretrained import set_experts
+from render.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,25 @@ class Batch:
     input_ids: Tensor
     attention_mask: Tensor
     completion_length: int
+
+
+class MemoryShort(Exception):
+    """The device's memory ran out while rows were being drawn.
+
+    begun: for each row that is not finished the tokens that it has so far, equally many for all. The finished ones have
+    been handed over.
+    """
+
+    def __init__(self, begun: dict[int, tuple[int, ...]], reason: str) -> None:
+        super().__init__(reason)
+        self.begun = begun
+
+
+def release_memory() -> None:
+    """Give back what nothing refers to any more: tensors in reference cycles, and the allocator's cached blocks."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def collate(
@@ -71,16 +93,30 @@ class Policy:
     eos_ids: every id that ends a completion, the union of the tokenizer's and the checkpoint's.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, lora: LoraSettings | None, checkpointing: bool = False) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        lora: LoraSettings | None,
+        checkpointing: bool = False,
+        origin: Origin | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
+        self.origin = origin or Origin()
+        self.base_class = type(model).__name__
+        self.dtype = model.get_input_embeddings().weight.dtype
         self.eos_ids = stop_ids(model, tokenizer)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.eos_ids[0]
         model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids), pad_token_id=self.pad_id)
         self.adapted: tuple[str, ...] = ()
+        set_experts(model)
         if checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})
         if lora is not None:
-            model, self.adapted = add_adapter(model, lora)
+            model, self.adapted = add_adapter(model, lora, self.origin)
+        else:
+            for name, weight in model.named_parameters():
+                weight.requires_grad_(not is_vision(name))
         self.model = model
         self.has_adapter = lora is not None
 
@@ -90,6 +126,14 @@ class Policy:
 
     def trainable(self) -> dict[str, nn.Parameter]:
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
+
+    def counts(self) -> tuple[int, int]:
+        """Weights that are trained, and all of them."""
+        if self.has_adapter:
+            trained, total = self.model.get_nb_trainable_parameters()  # knows how 4-bit weights are packed
+            return int(trained), int(total)
+        weights = [(weight.numel(), weight.requires_grad) for weight in self.model.parameters()]
+        return sum(size for size, trained in weights if trained), sum(size for size, _ in weights)
 
     def prompt_ids(self, messages: list[dict[str, str]]) -> list[int]:
         """Chat messages -> ids, with the generation prompt and thinking off."""
@@ -119,9 +163,9 @@ class Policy:
             eos_token_id=list(self.eos_ids),
             pad_token_id=self.pad_id,
             use_cache=True,
+            cache_implementation="static" if settings.cache == "static" else None,
         )
 
-    @torch.no_grad()
     def sample(
         self,
         prompt_ids: Sequence[int],
@@ -131,20 +175,44 @@ class Policy:
         on_finished: Callable[[int, Completion], None] | None = None,
         on_token: Callable[[int], None] | None = None,
     ) -> list[Completion]:
-        """Draw `count` completions of one prompt. on_finished(row, completion) is called the moment a row ends, while
-        the others are still being drawn; on_token(tokens so far) after each token. Same seed, same tokens."""
+        """`sample_rows` for `count` completions of one prompt."""
+        return self.sample_rows([prompt_ids] * count, settings, seed, on_finished, on_token)
+
+    @torch.no_grad()
+    def sample_rows(
+        self,
+        prompts: Sequence[Sequence[int]],
+        settings: SampleSettings,
+        seed: int,
+        on_finished: Callable[[int, Completion], None] | None = None,
+        on_token: Callable[[int], None] | None = None,
+        begun: Sequence[tuple[int, ...]] | None = None,
+    ) -> list[Completion]:
+        """Draw one completion of each prompt, all in one batch. on_finished(row, completion) is called the moment a row
+        ends, while the others are still being drawn; on_token(tokens so far) after each token. Same seed, same tokens.
+
+        begun: tokens that the completions have already, equally many for all, to go on from.
+        Raises MemoryShort, with what to go on from, when the device's memory runs out.
+        """
         self.model.eval()
-        prompt = torch.tensor([list(prompt_ids)], device=self.device)
-        watcher = _Watcher(len(prompt_ids), self.eos_ids, on_finished, on_token)
+        begun = begun or [()] * len(prompts)
+        batch = collate(prompts, begun, self.pad_id, self.device)
+        watcher = _Watcher(batch, self.eos_ids, on_finished, on_token)
         torch.manual_seed(seed)
-        output_BL = self.model.generate(
-            input_ids=prompt.expand(count, -1),
-            attention_mask=torch.ones_like(prompt).expand(count, -1),
-            generation_config=self.generation_config(settings, settings.max_completion_length),
-            stopping_criteria=StoppingCriteriaList([watcher]),
-        )
-        watcher.close(output_BL)
-        return [watcher.done[row] for row in range(count)]
+        try:
+            output_BL = self.model.generate(
+                input_ids=batch.input_ids,
+                attention_mask=batch.attention_mask,
+                generation_config=self.generation_config(settings, settings.max_completion_length - len(begun[0])),
+                stopping_criteria=StoppingCriteriaList([watcher]),
+            )
+        except torch.OutOfMemoryError as error:
+            reason = (str(error).splitlines() or [""])[0]
+        else:
+            watcher.close(output_BL)
+            return [watcher.done[row] for row in range(len(prompts))]
+        # Outside the handler, whose traceback holds on to the caches of the failed try.
+        raise MemoryShort(watcher.unfinished(), reason)
 
     @torch.no_grad()
     def assert_sampling(self, prompt_ids: Sequence[int], settings: SampleSettings) -> None:
@@ -175,7 +243,7 @@ class Policy:
                 f"{difference:.3g}, cut tokens hold {tail:.3g}): a setting of the checkpoint or the library is in force"
             )
 
-    def logprobs(self, batch: Batch, temperature: float, chunk: int) -> tuple[Tensor, Tensor]:
+    def logprobs(self, batch: Batch, temperature: float, chunk: int, keep_bytes: int = 0) -> tuple[Tensor, Tensor]:
         """Log-probabilities and entropies of the completion tokens, [B, T] each, under the full distribution at
         `temperature`; 0 on padding."""
         return completion_logprobs(
@@ -185,6 +253,7 @@ class Policy:
             batch.completion_length,
             temperature=temperature,
             chunk=chunk,
+            keep_bytes=keep_bytes,
         )
 
     @contextlib.contextmanager
@@ -199,18 +268,20 @@ class _Watcher(StoppingCriteria):
 
     def __init__(
         self,
-        prompt_length: int,
+        batch: Batch,
         eos_ids: Sequence[int],
         on_finished: Callable[[int, Completion], None] | None,
         on_token: Callable[[int], None] | None,
     ) -> None:
-        self.prompt_length = prompt_length
+        self.prompt_length = batch.input_ids.shape[1] - batch.completion_length
+        self.drawn_BL = batch.input_ids
         self.eos_ids = frozenset(eos_ids)
         self.on_finished = on_finished
         self.on_token = on_token
         self.done: dict[int, Completion] = {}
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
+        self.drawn_BL = input_ids
         for row, token in enumerate(input_ids[:, -1].tolist()):
             if row not in self.done and token in self.eos_ids:
                 self._finish(row, Completion(tuple(input_ids[row, self.prompt_length :].tolist()), True))
@@ -223,6 +294,11 @@ class _Watcher(StoppingCriteria):
         for row in range(output_BL.shape[0]):
             if row not in self.done:
                 self._finish(row, Completion(tuple(output_BL[row, self.prompt_length :].tolist()), False))
+
+    def unfinished(self) -> dict[int, tuple[int, ...]]:
+        """The tokens so far of the rows that are not finished."""
+        completions = self.drawn_BL[:, self.prompt_length :].tolist()
+        return {row: tuple(tokens) for row, tokens in enumerate(completions) if row not in self.done}
 
     def _finish(self, row: int, completion: Completion) -> None:
         self.done[row] = completion
@@ -256,7 +332,8 @@ def shaped_logits(logits_V: Tensor, context: Tensor, settings: SampleSettings) -
 def stop_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     """The union of the stop ids that tokenizer, model config and generation config name, in order, without repeats."""
     found: list[int] = []
-    for source in (tokenizer, model.config, getattr(model, "generation_config", None)):
+    settings = (model.config, model.config.get_text_config(), getattr(model, "generation_config", None))
+    for source in (tokenizer, *settings):
         named = getattr(source, "eos_token_id", None)
         for token in named if isinstance(named, (list, tuple)) else [named]:
             if token is not None and token not in found:
@@ -264,97 +341,3 @@ def stop_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     if not found:
         raise ConfigError("[policy] model: neither tokenizer nor checkpoint names a stop id; sampling would never end")
     return tuple(found)
-
-
-def lora_targets(model: Any, targets: tuple[str, ...] | str) -> list[str]:
-    """Full names of the layers to adapt. "all-linear": every nn.Linear but the head and the vision part (routed experts
-    and routers are parameters, not layers, and stay frozen). A list matches the last part of a layer's name.
-
-    Raises ConfigError for a name that matches no linear layer.
-    """
-    head = model.get_output_embeddings()
-    linear = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and module is not head and not any(part in name for part in VISION)
-    ]
-    if isinstance(targets, str):
-        if targets != "all-linear":
-            raise ConfigError(f'[lora] targets is "all-linear" or a list of layer names, not "{targets}"')
-        return linear
-    for target in targets:
-        if not any(name.split(".")[-1] == target for name in linear):
-            ends = sorted({name.split(".")[-1] for name in linear})
-            raise ConfigError(f"[lora] targets: no linear layer is called {target}; there are {', '.join(ends)}")
-    return [name for name in linear if name.split(".")[-1] in targets]
-
-
-def add_adapter(model: Any, settings: LoraSettings) -> tuple[Any, tuple[str, ...]]:
-    """Wrap the model in a LoRA adapter (Hu et al. 2021) and return it with the names of the adapted layers.
-
-    The matrices are drawn under a fixed seed, so that the same config starts from the same adapter.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    names = lora_targets(model, settings.targets)
-    state = torch.get_rng_state()
-    torch.manual_seed(0)
-    wrapped = get_peft_model(
-        model,
-        LoraConfig(
-            r=settings.rank,
-            lora_alpha=settings.alpha,
-            lora_dropout=settings.dropout,
-            target_modules=names,
-            bias="none",
-            task_type="CAUSAL_LM",
-        ),
-    )
-    torch.set_rng_state(state)
-    adapted = {
-        name.split(".base_model.model.")[-1].removeprefix("base_model.model.").split(".lora_A")[0]
-        for name, weight in wrapped.named_parameters()
-        if ".lora_A." in name and weight.requires_grad
-    }
-    if adapted != set(names):
-        odd = sorted(adapted ^ set(names))
-        raise ConfigError(f"[lora] targets: the adapter does not sit where it was asked to: {', '.join(odd[:5])}")
-    return wrapped, tuple(names)
-
-
-def resolve_device(name: str) -> str:
-    """auto -> cuda where there is one. Raises ConfigError when a GPU is asked for and there is none."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError('[policy] device is "cuda", but torch sees no GPU on this machine; use "auto" or "cpu"')
-    return name
-
-
-def load_pretrained(config: Config) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder or a Hub model, in the class that its own config names (its first architecture),
-    so that an adapter's names fit the checkpoint's.
-
-    Raises SetupError in one line when it can neither be found locally nor downloaded.
-    """
-    import transformers
-
-    settings = config.policy
-    device = resolve_device(settings.device)
-    dtype = {"auto": torch.bfloat16 if device == "cuda" else torch.float32}.get(settings.dtype) or getattr(
-        torch, settings.dtype
-    )
-    if dtype is torch.bfloat16 and device == "cpu":
-        raise ConfigError('[policy] dtype "bfloat16" needs a GPU and there is none; use "auto" or "float32"')
-    if Path(settings.model).exists() and not Path(settings.model, "config.json").exists():
-        raise SetupError(f"[policy] model: the folder {settings.model} holds no config.json")
-    revision = settings.revision or None
-    try:
-        model_config = AutoConfig.from_pretrained(settings.model, revision=revision)
-        kind = getattr(transformers, (model_config.architectures or ["AutoModelForCausalLM"])[0])
-        tokenizer = AutoTokenizer.from_pretrained(settings.model, revision=revision)
-        model = kind.from_pretrained(settings.model, revision=revision, dtype=dtype)
-    except OSError as error:
-        first = str(error).strip().splitlines()[0]
-        raise SetupError(f"[policy] model: {settings.model} can be neither found nor downloaded: {first}") from None
-    return model.to(device), tokenizer

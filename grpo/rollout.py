@@ -21,11 +21,13 @@ import numpy
 import torch
 
 from grpo.config import Config
-from grpo.policy import Completion, Policy
+from grpo.policy import Completion, MemoryShort, Policy, release_memory
 from grpo.prompt import messages
+from render.errors import UserError
 from render.painting import Painting
 from render.sketch import find_sketch
 from reward.base import Candidate, Reference, Verdict
+from reward.control import Control
 from reward.gate import Gate
 from reward.mix import Mix
 
@@ -143,19 +145,21 @@ def seed_everything(seed: int) -> None:
 class Collector:
     """Samples a step and sees each rollout through to its verdict.
 
-    on_event(kind) is called with "sampled", "painted" or "scored" for the console; on_rollout(rollout) from
-    the scoring thread once for each rollout, as soon as it has its verdict.
+    painter: None where the text alone is judged. on_event(kind) is called with "sampled", "painted" or "scored" for the
+    console; on_rollout(rollout) from the scoring thread once for each rollout, as soon as it has its verdict.
+    rows_at_once: rollouts sampled in one batch, at most; it shrinks when memory is short, and `say` is told so.
     """
 
     def __init__(
         self,
         config: Config,
         policy: Policy,
-        painter: Painter,
+        painter: Painter | None,
         gate: Gate,
-        mix: Mix,
+        mix: Mix | Control,
         on_rollout: Callable[[Rollout], None],
         on_event: Callable[[str], None] = lambda kind: None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.config = config
         self.policy = policy
@@ -164,6 +168,8 @@ class Collector:
         self.mix = mix
         self.on_rollout = on_rollout
         self.on_event = on_event
+        self.say = say
+        self.rows_at_once = config.sample.rows_at_once or config.rollouts_per_step
 
     def collect(self, step: int, attempt: int, references: Sequence[Reference]) -> Collected:
         """All rollouts of a step. An exception of the scorer, the journal or the farm is raised here."""
@@ -181,7 +187,7 @@ class Collector:
                 pending.append((rollout, done))
                 found = find_sketch(rollout.text)
                 rollout.sketch = found.source
-                if rollout.sketch is None or self.gate.refuses(rollout.sketch):
+                if self.painter is None or rollout.sketch is None or self.gate.refuses(rollout.sketch):
                     _follow(scorer.submit(judge, rollout), done)
                     return
                 painting = self.painter.submit(rollout.sketch, self.config.render.seed)
@@ -228,50 +234,97 @@ class Collector:
         )
 
     def _sample(self, step: int, attempt: int, begin: Callable[[Rollout], None]) -> None:
+        """All rollouts of the step, rows_at_once in a batch; a batch may hold rows of several groups."""
         config, settings = self.config, self.config.sample
-        rows_at_once = settings.rows_at_once or settings.group_size
-        for group in range(settings.groups_per_step):
-            subject = subject_of(config, step, group)
-            prompt_ids = tuple(
-                self.policy.prompt_ids(messages(config.prompt.system, subject, config.subject.composition))
-            )
-            for first in range(0, settings.group_size, rows_at_once):
-                base = group * settings.group_size + first
+        subjects = [subject_of(config, step, group) for group in range(settings.groups_per_step)]
+        prompts = [
+            tuple(self.policy.prompt_ids(messages(config.prompt.system, subject, config.subject.composition)))
+            for subject in subjects
+        ]
 
-                def hand_over(
-                    row: int,
-                    completion: Completion,
-                    base: int = base,
-                    group: int = group,
-                    subject: str = subject,
-                    prompt_ids: tuple[int, ...] = prompt_ids,
-                ) -> None:
-                    begin(
-                        Rollout(
-                            step=step,
-                            index=base + row,
-                            group=group,
-                            subject=subject,
-                            prompt_ids=prompt_ids,
-                            completion_ids=completion.ids,
-                            finished=completion.finished,
-                            text=self.policy.decode(completion.ids),
-                        )
-                    )
-
-                self.policy.sample(
-                    prompt_ids,
-                    min(rows_at_once, settings.group_size - first),
-                    settings,
-                    derive_seed(config.run.seed, "sample", step, attempt, base),
-                    on_finished=hand_over,
+        def hand_over(index: int, completion: Completion) -> None:
+            group = index // settings.group_size
+            begin(
+                Rollout(
+                    step=step,
+                    index=index,
+                    group=group,
+                    subject=subjects[group],
+                    prompt_ids=prompts[group],
+                    completion_ids=completion.ids,
+                    finished=completion.finished,
+                    text=self.policy.decode(completion.ids),
                 )
+            )
+
+        first = 0
+        while first < config.rollouts_per_step:
+            rows = list(range(first, min(first + self.rows_at_once, config.rollouts_per_step)))
+            seed = derive_seed(config.run.seed, "sample", step, attempt, first)
+            self._draw([prompts[row // settings.group_size] for row in rows], rows, None, seed, hand_over)
+            first = rows[-1] + 1
+
+    def _draw(
+        self,
+        prompts: list[tuple[int, ...]],
+        rows: list[int],
+        begun: list[tuple[int, ...]] | None,
+        seed: int,
+        hand_over: Callable[[int, Completion], None],
+    ) -> None:
+        """Draw these rows in one batch, or, when the device's memory runs out, go on with them in smaller ones.
+
+        Unfinished rows go on from the tokens that they have: to draw them anew would favour short completions, which
+        had been handed over before. Their further random numbers come from seeds of their own, made from the batch's
+        seed, the row and the tokens reached, and later batches are of the smaller size: both change what is drawn from
+        here on, not what it is drawn from.
+        """
+        try:
+            self.policy.sample_rows(
+                prompts,
+                self.config.sample,
+                seed,
+                on_finished=lambda row, completion: hand_over(rows[row], completion),
+                begun=begun,
+            )
+            return
+        except MemoryShort as error:
+            left, reason = error.begun, str(error)
+        release_memory()
+        tokens = len(next(iter(left.values())))
+        if len(rows) == 1:
+            raise UserError(
+                f"in sampling: out of memory with one rollout of {tokens} tokens ({reason}); make [sample] "
+                f"max_completion_length ({self.config.sample.max_completion_length}) smaller"
+            )
+        self.rows_at_once = len(rows) // 2
+        self.say(
+            f"in sampling: out of memory after {tokens} tokens; the {len(left)} unfinished rollouts go on in batches "
+            f"of {self.rows_at_once}, and so it is from now on"
+        )
+        unfinished = list(left)
+        for start in range(0, len(unfinished), self.rows_at_once):
+            cut = unfinished[start : start + self.rows_at_once]
+            self._draw(
+                [prompts[row] for row in cut],
+                [rows[row] for row in cut],
+                [left[row] for row in cut],
+                derive_seed(seed, rows[cut[0]], tokens),
+                hand_over,
+            )
 
 
 def subject_of(config: Config, step: int, group: int) -> str:
-    """Subjects are taken in turn: a function of step and group, so that a resumed run goes on where it stopped."""
-    subjects = config.subject.names
-    return subjects[(step * config.sample.groups_per_step + group) % len(subjects)]
+    """The subject of a group: a function of seed, step and group, so that a resumed run goes on where it stopped.
+
+    in_turn: one after the other over the whole run. drawn: each step shuffles them, and its groups take them from the
+    top; no subject comes twice in a step before all have come once.
+    """
+    subjects, groups = config.subject.names, config.sample.groups_per_step
+    if config.subject.order == "in_turn":
+        return subjects[(step * groups + group) % len(subjects)]
+    order = random.Random(f"subjects {config.run.seed} {step}").sample(subjects, len(subjects))
+    return order[group % len(subjects)]
 
 
 def _follow(source: Future[None], target: Future[None]) -> None:

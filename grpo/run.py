@@ -11,11 +11,13 @@ scorers failed, 130 stopped.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,12 @@ from grpo.stages import Stages
 from render.errors import ConfigError, FarmError, UserError
 from render.farm import Farm
 
-# What may differ between a run and its continuation; everything else would make it another run.
-MAY_CHANGE = ("run.steps", "run.folder", "run.name", "run.max_unscored_steps", "render.workers", "checkpoint.")
+# What may differ between a run and its continuation; everything else would make it another run. Those of [train] are
+# what an out-of-memory error asks to change: they change how the gradient is computed, not what it is.
+MAY_CHANGE = (
+    *("run.steps", "run.folder", "run.name", "run.max_unscored_steps", "render.workers", "checkpoint."),
+    *("train.micro_batch_size", "train.gradient_checkpointing", "train.logprob_chunk", "train.logprob_keep_mb"),
+)
 
 
 class Stop:
@@ -94,34 +100,45 @@ def train(config: Config, path: str, resume: str | None, console: Console) -> in
     stop = Stop(console)
     folder, resuming = run_folder(config, path, resume, console)
     refuse_missing(config)
+    with studio(config, console) as farm:
+        return _train(config, folder, resuming, farm, stop, console, started)
+
+
+@contextlib.contextmanager
+def studio(config: Config, console: Console) -> Iterator[Farm | None]:
+    """The render farm, or None for a task that paints nothing."""
+    if config.reward.task == "fills":
+        yield None
+        return
     with Farm(config.render) as farm:
         console.print(f"render farm: {describe(farm.info)}", markup=False, highlight=False, soft_wrap=True)
         if farm.info.get("fallback"):
             console.print(f"render farm: {farm.info['fallback']}", markup=False, highlight=False, soft_wrap=True)
-        return _train(config, folder, resuming, farm, stop, console, started)
+        yield farm
 
 
 def _train(
-    config: Config, folder: Path, resuming: bool, farm: Farm, stop: Stop, console: Console, started: float
+    config: Config, folder: Path, resuming: bool, farm: Farm | None, stop: Stop, console: Console, started: float
 ) -> int:
     # Torch and transformers are imported after the farm's workers are spawned.
-    from grpo.build import build_policy, build_pool
+    from grpo import adapter
+    from grpo.build import build_policy, build_reward
     from grpo.console import StepConsole, judge_table, summary
     from grpo.metrics import COLUMNS
+    from grpo.probe import Probe, Sampler
     from grpo.prompt import messages
     from grpo.rollout import Collector, subject_of
     from grpo.trainer import Stopped, Trainer, Unscored
     from reward.gate import Gate
     from reward.judge import JudgeOutage
-    from reward.mix import build_mix, display_name
+    from reward.mix import display_name
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     with Stages(console) as stages:
-        pool = build_pool(config, farm, stages)
         gate = Gate(config.render.methods)
-        mix = build_mix(config.reward, config.subject, gate, pool, say)
+        pool, mix = build_reward(config, farm, gate, stages, say)
         policy = build_policy(config, folder, stages)
     asked = messages(config.prompt.system, subject_of(config, 1, 0), config.subject.composition)
     policy.assert_sampling(policy.prompt_ids(asked), config.sample)
@@ -129,15 +146,16 @@ def _train(
 
     journal = Journal(folder, COLUMNS)
     journal.write("config.toml", configs.dump(config))
-    terms = {term.name: display_name(term) for term in mix.terms}
+    journal.write("policy.json", json.dumps(adapter.record(policy), indent=1) + "\n")
+    terms = {f"rewards/{term.name}/mean": display_name(term) for term in mix.terms} or {"fills": "fills"}
     steps = StepConsole(console, config.run.steps, config.rollouts_per_step, terms)
 
     def on_rollout(rollout: Any) -> None:
         journal.rollout(rollout)
         steps.rollout(rollout)
 
-    collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event)
-    trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked)
+    collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event, say)
+    trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked, say)
     if resuming:
         rows = trainer.resume()
         console.print(
@@ -146,11 +164,17 @@ def _train(
         steps.step = trainer.step
     else:
         trainer.save()
+    sampler = Sampler(config, policy, farm, gate, mix, pool, config.probe.samples)
+    probe = Probe(folder / "probe", sampler, console)
     stop.on_asked = lambda: mix.stop("the run was told to stop")
-    stop.training, code = True, 0
+    seen, code = "", 0
     try:
+        probe.before(trainer.step)
+        stop.training = True
         with steps:
             trainer.run(steps.finished)
+        stop.training = False
+        seen = "" if stop.asked else probe.after(trainer.step)
     except Stopped:
         console.print(f"stopped after step {trainer.step}; go on with --resume {folder}", markup=False)
         code = 130
@@ -170,6 +194,8 @@ def _train(
     scorers = judge_table(rows)
     if scorers is not None:
         console.print(scorers)
+    if seen:
+        say(seen)
     where = f"the run is in {folder}: sheets/ and curve.png to look at, metrics.csv to plot, rollouts.jsonl to read"
     console.print(where, markup=False, highlight=False, soft_wrap=True)
     print(line, flush=True)
@@ -209,12 +235,15 @@ def describe(info: dict[str, Any]) -> str:
 
 
 def describe_policy(policy: Any) -> str:
-    weights = sum(weight.numel() for weight in policy.model.parameters())
-    trained = sum(weight.numel() for weight in policy.trainable().values())
-    adapter = f", adapter on {len(policy.adapted)} layers" if policy.adapted else ""
+    """Class, commit, size and trained share of the policy, and the layers of its adapter by name and count."""
+    from grpo.adapter import kinds
+
+    trained, weights = policy.counts()
+    commit = f" at {policy.origin.revision[:12]}" if policy.origin.revision else ""
+    adapter = f"\nadapter on {len(policy.adapted)} layers: {kinds(policy.adapted)}" if policy.adapted else ""
     return (
-        f"policy: {type(policy.model).__name__}, {weights:,} weights, {trained:,} trained ({trained / weights:.1%})"
-        f"{adapter}, on {policy.device}"
+        f"policy: {policy.base_class}{commit}, {weights:,} weights, {trained:,} trained ({trained / weights:.2%}), "
+        f"on {policy.device}{adapter}"
     )
 
 

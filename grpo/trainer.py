@@ -3,11 +3,10 @@
     references -> sample, paint and score a step's groups -> advantages -> loss and backward in micro-batches
     -> clip -> optimizer -> journal -> checkpoint
 
-The loss is grpo.loss.policy_loss; its denominators are computed over the whole step before the first backward, so that
-the gradient does not depend on the cut into micro-batches. With num_iterations = 1 the old log-probabilities are the
-new ones, detached; with more they are computed once before the first update, in the same micro-batches.
-Rollouts that could not be scored take no part in anything. A step in which no group gives a gradient leaves the weights
-untouched (Adam's momentum would move them without evidence). A step whose rollouts are all unscored is sampled again.
+The update is grpo.update's, sampling and scoring grpo.rollout's. Rollouts that could not be scored take no part in
+anything; a step whose rollouts are all unscored is sampled again.
+When the device's memory is short, both go on in smaller batches. What they have come down to is in the checkpoint, so
+that a resumed run starts there.
 
 Left out: several GPUs, generation in another engine, value functions.
 """
@@ -16,24 +15,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from grpo import checkpoint
-from grpo.advantage import GroupStats, advantages
-from grpo.config import Config, TrainSettings
+from grpo.advantage import advantages
+from grpo.config import Config
 from grpo.curves import reward_curve
 from grpo.journal import Journal, read_rows, write_error
-from grpo.loss import LossStats, Objective, denominators, entropy_threshold, loss_mask, policy_loss
 from grpo.metrics import COLUMNS, info_of, scorers, summarise
-from grpo.policy import Batch, Policy, collate
+from grpo.policy import Policy
 from grpo.rollout import Collected, Collector, Rollout, derive_seed, seed_everything
-from grpo.schedule import learning_rate
+from grpo.update import Updater
 from render.errors import UserError
+from reward.base import Reference
 from reward.draw import draw_references
 from reward.judge import JudgeOutage
 from reward.pool import Pool
@@ -50,19 +45,8 @@ class Unscored(UserError):
     """Several steps in a row brought no scored rollout."""
 
 
-@dataclass(frozen=True)
-class Update:
-    """What the optimizer did in one step."""
-
-    loss: float
-    grad_norm: float
-    learning_rate: float
-    stats: LossStats
-    updates: int
-
-
 class Trainer:
-    """Owns the optimizer and the step counter. should_stop is asked between steps."""
+    """Owns the step counter. should_stop is asked between steps, say tells a person something."""
 
     def __init__(
         self,
@@ -72,6 +56,7 @@ class Trainer:
         pool: Pool,
         journal: Journal,
         should_stop: Callable[[], bool] = lambda: False,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.config = config
         self.policy = policy
@@ -79,7 +64,7 @@ class Trainer:
         self.pool = pool
         self.journal = journal
         self.should_stop = should_stop
-        self.optimizer = build_optimizer(policy, config.train)
+        self.updater = Updater(config, policy, say)
         self.base = checkpoint.fingerprint(policy)
         self.strengths = Strengths(pool)
         self.rows: list[dict[str, Any]] = []
@@ -98,13 +83,17 @@ class Trainer:
         """
         path = checkpoint.latest(self.checkpoints)
         if path is not None:
-            state = checkpoint.load(path, self.policy, self.optimizer)
+            state = checkpoint.load(path, self.policy, self.updater.optimizer)
             if state["base"] != self.base:
                 raise UserError(
                     f"{path}: the adapter was trained on other base weights ({state['base']}, here {self.base})"
                 )
             self.step, self.tokens = state["step"], state["tokens"]
             self.unscored_steps = state["unscored_steps"]
+            # As small as they had become, or smaller where the config asks for it.
+            size, rows = self.updater.micro_batch_size, self.collector.rows_at_once
+            self.updater.micro_batch_size = min(size, state.get("micro_batch_size", size))
+            self.collector.rows_at_once = min(rows, state.get("rows_at_once", rows))
         checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
         self.rows = self.journal.rewind(self.step)
         for record in read_rows(self.journal.folder / "rollouts.jsonl"):
@@ -133,9 +122,11 @@ class Trainer:
     def one_step(self, step: int) -> tuple[dict[str, Any], Path]:
         started = time.monotonic()
         config, before = self.config, self.collector.mix.totals()
-        references = draw_references(
-            self.pool, config.pool, config.run.seed, step, config.run.steps, self.strengths.fit()
-        )
+        references: Sequence[Reference] = ()
+        if self.pool.references:  # none in the control task
+            references = draw_references(
+                self.pool, config.pool, config.run.seed, step, config.run.steps, self.strengths.fit()
+            )
         collected, attempts = self._collect(step, references)
         rollouts = collected.rollouts
         values, groups = advantages(
@@ -145,7 +136,7 @@ class Trainer:
             rollout.advantage = value
         train_started = time.monotonic()
         seed_everything(derive_seed(self.config.run.seed, "train", step))
-        update = self.update(rollouts, groups, step)
+        update = self.updater.update(rollouts, groups, step)
         self.tokens += sum(len(rollout.completion_ids) for rollout in rollouts)
         finished = time.monotonic()
         metrics = {
@@ -155,6 +146,8 @@ class Trainer:
             "grad_norm": update.grad_norm,
             "learning_rate": update.learning_rate,
             "updates": update.updates,
+            "micro_batch_size": self.updater.micro_batch_size,
+            "rows_at_once": self.collector.rows_at_once,
             **update.stats.means(),
             "num_tokens": self.tokens,
             "attempts": attempts,
@@ -218,143 +211,17 @@ class Trainer:
                     f"the run is saved, go on with --resume when the cause is mended"
                 )
 
-    def update(self, rollouts: list[Rollout], groups: list[GroupStats], step: int) -> Update:
-        """num_iterations optimizer updates on the step's rollouts."""
-        train = self.config.train
-        total = self.config.run.steps * train.num_iterations
-        rows = [rollout for rollout in rollouts if rollout.reward is not None]
-        size = train.micro_batch_size
-        cuts = [rows[start : start + size] for start in range(0, len(rows), size)]
-        batches = [self._batch(cut) for cut in cuts]
-        masks = [self._mask(cut, batch) for cut, batch in zip(cuts, batches, strict=True)]
-        window = denominators(
-            torch.cat([mask.reshape(-1) for mask in masks]),
-            scored_B=[True] * len(rows),
-            micro_batches=len(cuts),
-            max_completion_length=self.config.sample.max_completion_length,
-        )
-        old: list[Tensor | None] = [None] * len(cuts)
-        taught: list[Tensor | None] = [None] * len(cuts)
-        if train.num_iterations > 1 or train.top_entropy_quantile < 1:
-            before = [self._sampled_under(batch) for batch in batches]
-            if train.num_iterations > 1:
-                old = [logprobs_BT for logprobs_BT, _ in before]
-            if train.top_entropy_quantile < 1:
-                entropies = [entropy_BT[mask] for (_, entropy_BT), mask in zip(before, masks, strict=True)]
-                threshold = entropy_threshold(torch.cat(entropies), train.top_entropy_quantile)
-                taught = [entropy_BT >= threshold for _, entropy_BT in before]
-        reference = [self._reference_logprobs(batch) for batch in batches] if train.beta > 0 else [None] * len(cuts)
-        useful = train.beta > 0 or any(group.gives_gradient for group in groups)
-        objective = objective_of(train)
-
-        stats, first_loss, norm, rate, updates = LossStats(), 0.0, 0.0, 0.0, 0
-        for iteration in range(train.num_iterations):
-            loss_sum = 0.0
-            self.policy.model.train()
-            self.optimizer.zero_grad(set_to_none=True)
-            parts = zip(cuts, batches, masks, old, reference, taught, strict=True)
-            for cut, batch, mask, old_BT, reference_BT, taught_BT in parts:
-                logprobs_BT, entropy_BT = self.policy.logprobs(
-                    batch, self.config.sample.temperature, train.logprob_chunk
-                )
-                loss, part = policy_loss(
-                    logprobs_BT,
-                    torch.tensor([rollout.advantage for rollout in cut], device=logprobs_BT.device),
-                    mask,
-                    window,
-                    objective,
-                    old_logprobs_BT=old_BT,
-                    reference_logprobs_BT=reference_BT,
-                    entropy_BT=entropy_BT,
-                    taught_BT=taught_BT,
-                )
-                loss.backward()
-                loss_sum += loss.item()
-                stats = stats + part
-            gradient = clip_gradient(self.policy.trainable().values(), train.max_grad_norm)
-            rate = learning_rate(
-                (step - 1) * train.num_iterations + iteration,
-                total,
-                train.learning_rate,
-                train.warmup_steps,
-                train.schedule,
-            )
-            if iteration == 0:
-                first_loss, norm = loss_sum, gradient
-            if useful:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate
-                self.optimizer.step()
-                updates += 1
-        self.optimizer.zero_grad(set_to_none=True)
-        return Update(first_loss, norm, rate, stats, updates)
-
-    def _batch(self, rollouts: list[Rollout]) -> Batch:
-        return collate(
-            [rollout.prompt_ids for rollout in rollouts],
-            [rollout.completion_ids for rollout in rollouts],
-            self.policy.pad_id,
-            self.policy.device,
-        )
-
-    def _mask(self, rollouts: list[Rollout], batch: Batch) -> Tensor:
-        return loss_mask(
-            [len(rollout.completion_ids) for rollout in rollouts],
-            batch.completion_length,
-            scored_B=[rollout.reward is not None for rollout in rollouts],
-            truncated_B=[not rollout.finished for rollout in rollouts],
-            mask_truncated=self.config.train.mask_truncated,
-        ).to(self.policy.device)
-
-    @torch.no_grad()
-    def _sampled_under(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies under the policy that sampled, before any update."""
-        self.policy.model.eval()
-        return self.policy.logprobs(batch, self.config.sample.temperature, self.config.train.logprob_chunk)
-
-    @torch.no_grad()
-    def _reference_logprobs(self, batch: Batch) -> Tensor:
-        self.policy.model.eval()
-        with self.policy.reference():
-            return self.policy.logprobs(batch, self.config.sample.temperature, self.config.train.logprob_chunk)[0]
-
     def save(self) -> None:
         """Write a checkpoint of the last whole step. Raises UserError in one line when the disk refuses."""
-        state = {"tokens": self.tokens, "unscored_steps": self.unscored_steps, "base": self.base}
+        state = {
+            "tokens": self.tokens,
+            "unscored_steps": self.unscored_steps,
+            "base": self.base,
+            "micro_batch_size": self.updater.micro_batch_size,
+            "rows_at_once": self.collector.rows_at_once,
+        }
         try:
-            checkpoint.save(self.checkpoints, self.step, self.policy, self.optimizer, state)
+            checkpoint.save(self.checkpoints, self.step, self.policy, self.updater.optimizer, state)
         except OSError as error:
             raise write_error(self.checkpoints, error) from error
         checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
-
-
-def objective_of(train: TrainSettings) -> Objective:
-    return Objective(
-        loss_type=train.loss_type,
-        clip_low=train.clip_low,
-        clip_high=train.clip_high,
-        importance_sampling_level=train.importance_sampling_level,
-        beta=train.beta,
-        kl_estimator=train.kl_estimator,
-        kl_times_ratio=train.kl_times_ratio,
-    )
-
-
-def build_optimizer(policy: Policy, train: TrainSettings) -> torch.optim.Optimizer:
-    """AdamW (Loshchilov and Hutter 2019), torch's or bitsandbytes' with 8-bit moments. The rate is set at each step."""
-    weights = list(policy.trainable().values())
-    betas = (train.adam_beta1, train.adam_beta2)
-    if train.optimizer == "adamw8bit":
-        from bitsandbytes.optim import AdamW8bit
-
-        optimizer: torch.optim.Optimizer = AdamW8bit(
-            weights, lr=train.learning_rate, betas=betas, weight_decay=train.weight_decay
-        )
-        return optimizer
-    return torch.optim.AdamW(weights, lr=train.learning_rate, betas=betas, weight_decay=train.weight_decay)
-
-
-def clip_gradient(weights: Any, limit: float) -> float:
-    """Scale the whole gradient down to the norm `limit` (0 = leave it) and return the norm that it had."""
-    norm = torch.nn.utils.clip_grad_norm_(list(weights), limit if limit > 0 else float("inf"))
-    return float(norm)

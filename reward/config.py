@@ -20,7 +20,7 @@ from reward.pool import Pool, load_pool, paint_pool, unpainted
 from reward.settings import PoolSettings, RewardSettings, SubjectSettings
 
 DEFAULT = Path("configs") / "laptop.toml"
-OF_TRAINING = ("run", "prompt", "policy", "warm_start", "lora", "sample", "train", "checkpoint")
+OF_TRAINING = ("run", "prompt", "policy", "warm_start", "lora", "sample", "train", "checkpoint", "probe")
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,12 @@ class Gate:
                 "rejected" if painting.outcome is Outcome.REJECTED else "unscored"
             )
             return GateResult(outcome, painting.reason, painting.detail, painting.line)
-        sketch = find_sketch(candidate.reply) if candidate.source is None else Sketch(candidate.source)
-        refusal = sketch.refusal if sketch.source is None else self.refuses(sketch.source)
+        refusal = self.refusal(candidate)
         if refusal is not None:
             return GateResult("rejected", refusal.reason, refusal.detail, refusal.line)
         return GateResult("unscored", "farm_closed", CAUSES["farm_closed"])
+
+    def refusal(self, candidate: Candidate) -> Refusal | None:
+        """What is wrong with a candidate's text, if anything: no sketch in it, or one that the static look refuses."""
+        sketch = find_sketch(candidate.reply) if candidate.source is None else Sketch(candidate.source)
+        return sketch.refusal if sketch.source is None else self.refuses(sketch.source)

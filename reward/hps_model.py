@@ -32,11 +32,12 @@ import transformers
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
-from transformers import AutoTokenizer, BitsAndBytesConfig, Qwen2VLConfig, Qwen2VLModel
+from transformers import AutoTokenizer, Qwen2VLConfig, Qwen2VLModel
 
 from render.errors import SetupError
 from reward.hps_files import base_folder, fingerprint, weights_file
 from reward.instruction import Instruction
+from reward.placing import device_of, dtype_of, packing
 from reward.qwen_image import on_white, patches, smart_resize
 from reward.settings import Hpsv3Settings
 
@@ -73,8 +74,8 @@ class Hpsv3:
     def __init__(self, settings: Hpsv3Settings, instruction: Instruction) -> None:
         self.instruction = instruction
         self.batch_size = settings.batch_size
-        self.device = _device(settings.device)
-        self.dtype = _dtype(settings.dtype, self.device)
+        self.device = device_of(settings.device, "reward.hpsv3")
+        self.dtype = dtype_of(settings.dtype, self.device)
         weights, base = weights_file(settings), base_folder(settings)
         self.tokenizer = AutoTokenizer.from_pretrained(base)
         self.tokenizer.add_tokens([REWARD], special_tokens=True)
@@ -177,20 +178,6 @@ class Hpsv3:
         self.batch_size = tried // 2
 
 
-def _device(name: str) -> torch.device:
-    if name == "cuda" and not torch.cuda.is_available():
-        raise SetupError('[reward.hpsv3] device = "cuda", but torch sees no GPU: device = "cpu" or "auto"')
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
-
-
-def _dtype(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
-
-
 def _load_head(weights: Path, rows: int) -> nn.Sequential:
     """The head in float32, read from the file itself, after a look whether the file is HPSv3's at all."""
     try:
@@ -238,13 +225,7 @@ def _load_body(
     if quantization != "none":
         # It warns in every layer of every pass that int8 is made by way of float16, which cannot be otherwise.
         logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
-        options["quantization_config"] = BitsAndBytesConfig(
-            load_in_8bit=quantization == "8bit",
-            load_in_4bit=quantization == "4bit",
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_compute_dtype=dtype,
-            llm_int8_skip_modules=["visual"],
-        )
+        options["quantization_config"] = packing(quantization, dtype, ["visual"])
     with tempfile.TemporaryDirectory() as folder, _quiet():
         config.save_pretrained(folder)
         (Path(folder) / "model.safetensors").symlink_to(weights)

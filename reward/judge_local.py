@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
 from render.errors import SetupError
 from reward.faults import Fault, one_line
+from reward.placing import device_of, dtype_of, packing
 from reward.qwen_image import on_white, patches, smart_resize
 from reward.settings import VlmSettings
 from reward.verdict import MAX_TOKENS, Answer, Prompt, letters, read_verdict, sigmoid
@@ -44,10 +45,9 @@ class TransformersJudge:
 
     def __init__(self, settings: VlmSettings) -> None:
         self.image_size = settings.image_size
-        self.device = _device(settings.device)
+        self.device = device_of(settings.device, "reward.vlm")
         bits = settings.quantization
-        half = settings.dtype == "bfloat16" or (settings.dtype == "auto" and self.device.type == "cuda")
-        self.dtype = torch.bfloat16 if half else torch.float32
+        self.dtype = dtype_of(settings.dtype, self.device)
         self.name = f"{settings.model} in this process" + ("" if bits == "none" else f" ({bits})")
         self.identity = json.dumps(
             ["transformers", settings.model, settings.revision, str(self.dtype), bits, _stamp(Path(settings.model))]
@@ -66,7 +66,7 @@ class TransformersJudge:
                 settings.model,
                 config=config,
                 dtype=self.dtype,
-                quantization_config=_quantization(bits, self.dtype),
+                quantization_config=packing(bits, self.dtype, WHOLE),
                 device_map={"": str(self.device)},
                 output_loading_info=True,
                 **source,
@@ -155,22 +155,6 @@ def _plain(text: str) -> str:
     for token in (IMAGE, VISION_START, VISION_END, TURN_START, TURN_END, "<|video_pad|>", "<|endoftext|>"):
         text = text.replace(token, "")
     return text
-
-
-def _device(name: str) -> torch.device:
-    if name == "cuda" and not torch.cuda.is_available():
-        raise SetupError('[reward.vlm] device = "cuda", but there is no GPU that torch can use')
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
-def _quantization(bits: str, dtype: torch.dtype) -> BitsAndBytesConfig | None:
-    if bits == "none":
-        return None
-    if bits == "8bit":
-        return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=WHOLE)
-    return BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype, llm_int8_skip_modules=WHOLE
-    )
 
 
 def _stamp(folder: Path) -> list[list[Any]]:

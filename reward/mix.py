@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from render.errors import SetupError
 from reward.base import Candidate, Reference, Score, Term, Verdict
 from reward.coverage import Coverage
 from reward.gate import Gate
@@ -91,30 +92,61 @@ def display_name(term: Term) -> str:
     return f"{term.name} (stand-in)" if term.stand_in else term.name
 
 
+class Absent:
+    """A term that is not at hand: it answers None, with the reason, and so the reward stays open where it is paid."""
+
+    stand_in = False
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+
+    def score(self, candidate: Candidate, references: Sequence[Reference]) -> Score:
+        return Score(None, cause=self.why)
+
+
 def build_mix(
     settings: RewardSettings,
     subject: SubjectSettings,
     gate: Gate,
     pool: Pool,
     on_note: Callable[[str], None] = lambda text: None,
+    absent: Mapping[str, str] | None = None,
 ) -> Mix:
     """The mix that the settings describe, each scorer loaded and tested.
 
     on_note(text): a scorer has something to say, at the start (a mode that the judge does not have) or later (it is
-    down, it is back). Raises ConfigError (weights) and SetupError (a scorer that is not here or fails its test).
+    down, it is back). absent: None = every scorer must be here; else those that are known not to be, and why: these,
+    and any other that turns out not to be here, become Absent with a note. Raises ConfigError (weights) and SetupError
+    (a scorer that is not here or fails its test).
     """
     settings.validate()
     study = cache(lambda: Study(pool))
-    preference: Term
-    if settings.preference == "hpsv3":
-        from reward.hps import build_hpsv3
 
-        preference = build_hpsv3(settings.hpsv3, subject.preference_text, pool)
-    else:
-        preference = PreferenceStandIn(study())
-    judge = build_judge(settings, subject, study, on_note)
-    for note in judge.notes:
-        on_note(note)
-    return Mix(
-        settings.weights.as_dict(), gate, (Length(settings.length), Coverage(settings.coverage), preference, judge)
-    )
+    def preference() -> Term:
+        if settings.preference == "hpsv3":
+            from reward.hps import build_hpsv3
+
+            return build_hpsv3(settings.hpsv3, subject.preference_text, pool)
+        return PreferenceStandIn(study())
+
+    def judge() -> Term:
+        built = build_judge(settings, subject, study, on_note)
+        for note in built.notes:
+            on_note(note)
+        return built
+
+    def at_hand(name: str, build: Callable[[], Term]) -> Term:
+        if absent is None:
+            return build()
+        why = absent.get(name)
+        if why is None:
+            try:
+                return build()
+            except SetupError as error:
+                why = str(error)
+        on_note(f"without {name}: {why}")
+        return Absent(name, why)
+
+    terms = (at_hand("preference", preference), at_hand("judge", judge))
+    return Mix(settings.weights.as_dict(), gate, (Length(settings.length), Coverage(settings.coverage), *terms))

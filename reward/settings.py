@@ -184,7 +184,10 @@ class SubjectSettings:
 
     name: tuple[str, ...] | str = setting(
         "a peach hibiscus in loose watercolour",
-        doc="what the policy is asked to paint; a list is taken in turn, one for each group",
+        doc="what the policy is asked to paint; of a list, each group of a step has one",
+    )
+    order: str = setting(
+        "in_turn", doc="of a list: in_turn, or drawn by the run's seed in each step", choices=("in_turn", "drawn")
     )
     composition: str = setting(COMPOSITION, doc='how to compose; the last part of the "full" system prompt')
     criteria: str = setting(CRITERIA, doc="what the judge prefers")
@@ -207,6 +210,12 @@ class SubjectSettings:
 class RewardSettings:
     """Table [reward]: which scorers are asked, and how the terms are weighted."""
 
+    task: str = setting(
+        "paint",
+        doc="paint: the scorers below; fills: the control task, count brush.fill( in the text and paint nothing",
+        choices=("paint", "fills"),
+    )
+    target_fills: int = setting(15, doc="fills: the count that is worth 1; 10 beside it are worth 0.37", ge=0)
     preference: str = setting(
         "stand_in",
         doc="preference scorer: stand_in (painting statistics, no download) or hpsv3",

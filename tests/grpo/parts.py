@@ -97,12 +97,18 @@ class Script:
     def decode(self, ids: Sequence[int]) -> str:
         return self.texts[ids[0]]
 
-    def sample(
-        self, prompt_ids: Any, count: int, settings: Any, seed: int, on_finished: Any = None, on_token: Any = None
+    def sample_rows(
+        self,
+        prompts: Any,
+        settings: Any,
+        seed: int,
+        on_finished: Any = None,
+        on_token: Any = None,
+        begun: Any = None,
     ) -> list[Completion]:
         self.samplings += 1
         completions = []
-        for row in range(count):
+        for row in range(len(prompts)):
             completion = Completion((row, 7, 1), True)
             on_finished(row, completion)
             completions.append(completion)

@@ -24,6 +24,7 @@ SMALL = {
     "sample.group_size": 3,
     "sample.max_completion_length": 260,
     "render.workers": 1,
+    "probe.samples": 0,
 }
 
 

@@ -17,7 +17,7 @@ METRICS = {
     "step_time": 10.0, "time/sample": 2.0, "time/paint_waited": 5.0, "time/score": 1.0, "time/train": 2.0,
     "updates": 1, "frac_unscored_groups": 0.0,
 }  # fmt: skip
-TERMS = {"judge": "judge (stand-in)"}
+TERMS = {"rewards/judge/mean": "judge (stand-in)"}
 
 
 def screen(terminal: bool) -> Console:

@@ -204,6 +204,44 @@ def test_without_gradient_the_values_are_the_same_to_the_bit() -> None:
     assert torch.equal(quiet_entropy, entropy)
 
 
+@pytest.mark.parametrize("lora", [False, True], ids=["full", "LoRA"])
+def test_what_is_kept_and_what_is_computed_again_is_the_same_to_the_bit(lora: bool) -> None:
+    model, rows = build("Qwen3, tied head", lora), Rows()
+    found = []
+    for keep_bytes in (0, 9 * VOCABULARY * 4, 1 << 20):  # nothing, two chunks of four tokens, everything
+        logprobs, entropy = completion_logprobs(
+            model, rows.input_ids, rows.attention_mask, rows.length, temperature=0.7, chunk=4, keep_bytes=keep_bytes
+        )
+        found.append((logprobs.detach(), entropy, gradients(model, logprobs)))
+    for logprobs, entropy, by_name in found[1:]:
+        assert torch.equal(logprobs, found[0][0])
+        assert torch.equal(entropy, found[0][1])
+        for name, gradient in by_name.items():
+            assert torch.equal(gradient, found[0][2][name]), name
+
+
+def test_kept_probabilities_serve_one_backward_pass_and_a_second_one_is_refused() -> None:
+    model, rows = build("Llama"), Rows()
+    logprobs, _ = completion_logprobs(
+        model, rows.input_ids, rows.attention_mask, rows.length, temperature=1.0, chunk=4, keep_bytes=1 << 20
+    )
+    logprobs.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        logprobs.sum().backward()
+
+
+def test_a_head_with_a_bias_gets_all_its_gradients() -> None:
+    model, rows = build("Qwen3, head of its own"), Rows()
+    head = torch.nn.Linear(32, VOCABULARY)
+    model.set_output_embeddings(head)
+    expected = gradients(model, rows.plain(model)[0])
+    found = gradients(model, rows.chunked(model)[0])
+    assert found.keys() == expected.keys()
+    assert "lm_head.bias" in found
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["Qwen3, tied head", "Qwen3.5 MoE, with vision"])
 def test_adapter_off_is_the_base_model(name: str) -> None:
     rows, base = Rows(), build(name)
@@ -293,6 +331,15 @@ def test_memory_does_not_grow_with_completion_times_vocabulary() -> None:
     assert growth(WIDE, chunked=False) - growth(128, chunked=False) > 2 * one_copy_of_the_logits
 
 
+def test_the_vocabularys_share_of_the_memory_is_a_few_chunks_whatever_the_length() -> None:
+    """Four copies of [chunk, V] in float32 at most: 2 GB with 512 tokens and 248,320 entries, where a whole completion
+    of 8,192 tokens would hold 8 GB a copy."""
+    one_copy_of_a_chunk = 8 * WIDE * 4
+    for length in (64, 256, 1024):
+        share = peak_bytes(length, WIDE, chunked=True) - peak_bytes(length, 128, chunked=True)
+        assert 0 < share < 4 * one_copy_of_a_chunk, length
+
+
 # --- what is refused --------------------------------------------------------------------------------------------
 
 
@@ -317,6 +364,16 @@ def test_a_model_that_caps_its_logits_is_refused() -> None:
 def test_a_model_without_a_head_is_refused() -> None:
     with pytest.raises(ConfigError, match="no language-modelling head"):
         decoder_and_head(build("Llama").model)
+
+
+def test_a_quantised_head_is_refused() -> None:
+    model = build("Llama")
+    model.set_output_embeddings(torch.nn.Linear(32, VOCABULARY))
+    model.get_output_embeddings().weight = torch.nn.Parameter(
+        torch.zeros(VOCABULARY * 16, 1, dtype=torch.uint8), requires_grad=False
+    )
+    with pytest.raises(ConfigError, match="not quantised"):
+        decoder_and_head(model)
 
 
 @pytest.mark.parametrize(

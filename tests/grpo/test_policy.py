@@ -5,8 +5,9 @@ import torch
 from parts import byte_tokenizer, tiny_model, tiny_policy
 from transformers import GenerationConfig
 
+from grpo.adapter import lora_targets
 from grpo.config import LoraSettings, SampleSettings
-from grpo.policy import Policy, collate, lora_targets, stop_ids
+from grpo.policy import Policy, collate, stop_ids
 from render.errors import ConfigError
 
 PROMPT = [1, 40, 41, 42, 2]
@@ -42,6 +43,16 @@ def test_a_checkpoints_own_sampling_settings_do_not_leak() -> None:
     policy = Policy(model, tokenizer, None)
     drawn = policy.sample(PROMPT, 16, SampleSettings(max_completion_length=4), seed=0)
     assert len({completion.ids for completion in drawn}) > 12
+
+
+def test_the_kind_of_cache_does_not_change_the_tokens() -> None:
+    policy, prompts = tiny_policy(), [PROMPT, PROMPT[:3], PROMPT]
+    grown, static = (
+        policy.sample_rows(prompts, SampleSettings(max_completion_length=24, cache=cache), 0)
+        for cache in ("dynamic", "static")
+    )
+    assert grown == static
+    assert policy.generation_config(SampleSettings(cache="static"), 1).cache_implementation == "static"
 
 
 def test_the_same_seed_draws_the_same_tokens_and_another_seed_others() -> None:

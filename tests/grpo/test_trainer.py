@@ -43,7 +43,11 @@ def rollout(index: int, reward: float | None, length: int = 5, finished: bool = 
 
 
 def trainer(config: Config, folder: Path, policy: Policy | None = None, collector: Collector | None = None) -> Trainer:
-    return Trainer(config, policy or tiny_policy(), collector, POOL, Journal(folder, COLUMNS))
+    journal, policy = Journal(folder, COLUMNS), policy or tiny_policy()
+    if collector is None:
+        gate = Gate(RenderSettings().methods)
+        collector = Collector(config, policy, None, gate, mix_of(lambda candidate: 0.5, gate), journal.rollout)
+    return Trainer(config, policy, collector, POOL, journal)
 
 
 def weights_after(config: Config, folder: Path, rewards: list[float | None], policy: Policy | None = None) -> dict:
@@ -52,7 +56,7 @@ def weights_after(config: Config, folder: Path, rewards: list[float | None], pol
     values, groups = advantages([r.reward for r in rollouts], len(rollouts), config.train.scale_rewards)
     for one, value in zip(rollouts, values, strict=True):
         one.advantage = value
-    made.update(rollouts, groups, 1)
+    made.updater.update(rollouts, groups, 1)
     return {name: weight.detach().clone() for name, weight in made.policy.trainable().items()}
 
 
@@ -67,7 +71,7 @@ def test_the_update_does_not_depend_on_the_cut_into_micro_batches(loss_type: str
         values, groups = advantages([r.reward for r in rollouts], 4)
         for one, value in zip(rollouts, values, strict=True):
             one.advantage = value
-        results.append(made.update(rollouts, groups, 1).grad_norm)
+        results.append(made.updater.update(rollouts, groups, 1).grad_norm)
     assert results == pytest.approx([results[0]] * 4, rel=1e-5)
     assert results[0] > 0
 
@@ -87,10 +91,10 @@ def test_a_dead_step_leaves_weights_and_moments_alone_even_with_momentum(rewards
     values, groups = advantages([r.reward for r in alive], 4)
     for one, value in zip(alive, values, strict=True):
         one.advantage = value
-    assert made.update(alive, groups, 1).updates == 1
+    assert made.updater.update(alive, groups, 1).updates == 1
     before = {name: weight.detach().clone() for name, weight in made.policy.trainable().items()}
     dead = [rollout(index, reward) for index, reward in enumerate(rewards)]
-    update = made.update(dead, advantages([r.reward for r in dead], 4)[1], 2)
+    update = made.updater.update(dead, advantages([r.reward for r in dead], 4)[1], 2)
     assert (update.updates, update.grad_norm) == (0, 0.0)
     assert all(torch.equal(before[name], weight) for name, weight in made.policy.trainable().items())
 
@@ -105,10 +109,10 @@ def test_a_better_rollout_becomes_more_likely(tmp_path: Path) -> None:
 
     def likelihood() -> torch.Tensor:
         with torch.no_grad():
-            return policy.logprobs(made._batch(rollouts), 1.0, 64)[0].sum(-1)
+            return policy.logprobs(made.updater.batch(rollouts), 1.0, 64)[0].sum(-1)
 
     before = likelihood()
-    made.update(rollouts, groups, 1)
+    made.updater.update(rollouts, groups, 1)
     change = likelihood() - before
     assert change.argmax() == 1
     assert change[1] > 0
@@ -120,8 +124,8 @@ def test_with_a_reference_the_kl_is_zero_at_first_and_positive_after(tmp_path: P
     values, groups = advantages([r.reward for r in rollouts], 4)
     for one, value in zip(rollouts, values, strict=True):
         one.advantage = value
-    first = made.update(rollouts, groups, 1).stats.means()
-    again = made.update(rollouts, groups, 2).stats.means()
+    first = made.updater.update(rollouts, groups, 1).stats.means()
+    again = made.updater.update(rollouts, groups, 2).stats.means()
     assert 0 < first["kl"] < again["kl"]
 
 
@@ -237,21 +241,23 @@ def test_a_loaded_checkpoint_goes_on_bit_for_bit(optimizer: str, lora: bool, tmp
     for one, value in zip(rollouts, values, strict=True):
         one.advantage = value
     whole = trainer(config, tmp_path / "whole", tiny_policy(lora))
-    whole.update(rollouts, groups, 1)
+    whole.updater.update(rollouts, groups, 1)
     whole.step = 1
     whole.save()
     saved = checkpoint.latest(whole.checkpoints)
     for step in (2, 3):
-        whole.update(rollouts, groups, step)
+        whole.updater.update(rollouts, groups, step)
 
     resumed = trainer(config, tmp_path / "whole", tiny_policy(lora))
     resumed.resume()
     assert resumed.step == 1
     for step in (2, 3):
-        resumed.update(rollouts, groups, step)
+        resumed.updater.update(rollouts, groups, step)
     for name, weight in whole.policy.trainable().items():
         assert torch.equal(weight, resumed.policy.trainable()[name]), name
-    for mine, theirs in zip(whole.optimizer.state.values(), resumed.optimizer.state.values(), strict=True):
+    for mine, theirs in zip(
+        whole.updater.optimizer.state.values(), resumed.updater.optimizer.state.values(), strict=True
+    ):
         for key, value in mine.items():
             if isinstance(value, torch.Tensor):
                 assert value.dtype == theirs[key].dtype

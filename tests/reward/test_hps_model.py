@@ -11,7 +11,7 @@ import tiny_vl
 import torch
 from safetensors.torch import load_file, save_file
 
-from render.errors import SetupError
+from render.errors import ConfigError, SetupError
 from reward.hps_files import WEIGHTS
 from reward.hps_model import Encoded, Hpsv3
 from reward.instruction import CACHE, load_instruction
@@ -327,5 +327,5 @@ def test_everything_comes_out_of_the_hubs_cache_at_the_pinned_revisions(settings
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there_is_named(settings):
-    with pytest.raises(SetupError, match="torch sees no GPU"):
+    with pytest.raises(ConfigError, match="torch sees no GPU"):
         Hpsv3(tiny_vl.changed(settings, device="cuda"), tiny_vl.WORDS)

@@ -3,11 +3,12 @@ import itertools
 import pytest
 
 from bench.judge_server import JudgeServer
-from render.errors import ConfigError
+from render.errors import ConfigError, SetupError
 from render.painting import Outcome, Painting
 from reward.base import Candidate, Score
 from reward.gate import GateResult
-from reward.mix import Mix, build_mix, display_name
+from reward.mix import Absent, Mix, build_mix, display_name
+from reward.pool import Pool
 from reward.settings import RewardSettings, SubjectSettings, VlmSettings, WeightSettings
 
 CANDIDATE = Candidate("reply", "sketch", Painting(Outcome.PAINTED, png=b"png", coverage=0.3))
@@ -133,3 +134,24 @@ def test_the_same_candidate_gets_the_same_reward_whatever_was_judged_before(pool
     orders = list(itertools.permutations(range(3)))
     seen = [{index: mix.judge(candidates[index], pool.references[:4]).reward for index in order} for order in orders]
     assert all(rewards == seen[0] for rewards in seen)
+
+
+def test_scorers_that_are_not_at_hand_leave_the_reward_open_and_say_why(monkeypatch):
+    monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
+    settings = RewardSettings(judge="vlm", vlm=VlmSettings(key_variable="NO_SUCH_TOKEN"))
+    notes = []
+    parts = (settings, SubjectSettings(), FixedGate(), Pool((), "no pool"), notes.append)
+    mix = build_mix(*parts, absent={"preference": "no pool here"})
+    assert [type(term) for term in mix.terms[2:]] == [Absent, Absent]
+    assert notes[0] == "without preference: no pool here"
+    assert notes[1].startswith("without judge: ")
+    assert "NO_SUCH_TOKEN" in notes[1]
+    result = mix.judge(CANDIDATE, ())
+    assert (result.reward, result.outcome, result.reason) == (None, "unscored", "preference")
+    assert result.terms["coverage"].value == 1.0
+    assert "NO_SUCH_TOKEN" in result.terms["judge"].cause
+    mix.close()
+    monkeypatch.setattr("reward.mix.Study", lambda pool: None)
+    monkeypatch.setattr("reward.mix.PreferenceStandIn", lambda study: FixedTerm("preference", 0.5))
+    with pytest.raises(SetupError, match="NO_SUCH_TOKEN"):  # a run must have them all
+        build_mix(*parts)
