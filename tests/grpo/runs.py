@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 LAPTOP = ROOT / "configs" / "laptop.toml"
 # As small as a real run can be: real Chromium, and the real small policy, warm-started once into the shared cache.
 SMALL = {
-    "run.steps": 4,
+    "run.steps": 3,
     "warm_start.steps": 100,
     "sample.group_size": 3,
     "sample.max_completion_length": 260,
