@@ -43,10 +43,9 @@ from grpo.probe import Sampler, compare, number, table
 from grpo.prompt import messages
 from grpo.run import describe_policy, studio
 from grpo.stages import Stages
-from render.errors import ConfigError, FarmError, UserError
+from render.errors import ConfigError, UserError, exit_code
 from render.farm import Farm
 from reward.gate import Gate
-from reward.judge import JudgeOutage
 from reward.mix import display_name
 
 BASE = "base"
@@ -69,17 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE")
     arguments = parser.parse_args(argv)
-    try:
-        return paint(arguments, Console())
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (FarmError, JudgeOutage) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        print("stopped; what was painted so far stays in the folder", file=sys.stderr)
-        return 130
+    stopped = "stopped; what was painted so far stays in the folder"
+    return exit_code(lambda: paint(arguments, Console()), stopped)
 
 
 def paint(arguments: argparse.Namespace, console: Console) -> int:

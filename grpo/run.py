@@ -32,7 +32,7 @@ from grpo.check import print_plan, refuse_missing
 from grpo.config import Config
 from grpo.journal import Journal, latest_folder, new_folder, read_rows
 from grpo.stages import Stages
-from render.errors import ConfigError, FarmError, UserError
+from render.errors import ConfigError, exit_code
 from render.farm import Farm
 
 # What may differ between a run and its continuation; everything else would make it another run. Those of [train] are
@@ -75,24 +75,18 @@ def main(argv: list[str] | None = None) -> int:
         help="go on with a run folder (default: the latest of this config)",
     )
     arguments = parser.parse_args(argv)
+    return exit_code(lambda: run(arguments), "stopped; --resume goes on from the last checkpoint")
+
+
+def run(arguments: argparse.Namespace) -> int:
     console = Console()
-    try:
-        config = configs.load(arguments.config, arguments.overrides)
-        for note in configs.notes(config):
-            console.print(f"note: {note}", markup=False)
-        if arguments.check:
-            print_plan(config, arguments.config, console)
-            return 0
-        return train(config, arguments.config, arguments.resume, console)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except FarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        print("stopped; --resume goes on from the last checkpoint", file=sys.stderr)
-        return 130
+    config = configs.load(arguments.config, arguments.overrides)
+    for note in configs.notes(config):
+        console.print(f"note: {note}", markup=False)
+    if arguments.check:
+        print_plan(config, arguments.config, console)
+        return 0
+    return train(config, arguments.config, arguments.resume, console)
 
 
 def train(config: Config, path: str, resume: str | None, console: Console) -> int:

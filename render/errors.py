@@ -8,6 +8,11 @@ FarmError        the render farm cannot go on (no browser starts at all)
 A sketch's own failure is never an exception: it is a Painting with an outcome (see painting.py).
 """
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
 
 class UserError(Exception):
     """A mistake that a person can mend; its text is one clear line."""
@@ -23,3 +28,21 @@ class SetupError(UserError):
 
 class FarmError(Exception):
     """No browser of the farm can be started or kept alive."""
+
+
+def exit_code(work: Callable[[], int], interrupted: str) -> int:
+    """What work() returns; 2 for a UserError, 3 for a FarmError, 130 for Ctrl-C, each with one line on standard error.
+
+    interrupted: the line for Ctrl-C.
+    """
+    try:
+        return work()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except FarmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print(interrupted, file=sys.stderr)
+        return 130

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from render.errors import FarmError, UserError
+from render.errors import UserError, exit_code
 from render.painting import Outcome, Painting
 from render.pixels import coverage
 from reward.base import Candidate, Reference, Score
@@ -35,32 +35,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the references that the judge compares with")
     parser.add_argument("--json", action="store_true", help="one JSON object a painting instead of the table")
     arguments = parser.parse_args(argv)
+    return exit_code(lambda: score(arguments), "stopped")
+
+
+def score(arguments: argparse.Namespace) -> int:
     notes = Console(stderr=True)
 
     def say(text: str) -> None:
         notes.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    try:
-        candidates = [(path, read_painting(path)) for path in arguments.paintings]
-        config = load(arguments.config, arguments.overrides)
-        with scorers(config, say, lambda done, total: say(f"painting the pool: {done} of {total}")) as (mix, pool):
-            references = half_and_half(pool, config.pool.references, arguments.seed, 0)
-            rows = [(path, candidate, judge(mix, candidate, references)) for path, candidate in candidates]
-            if arguments.json:
-                for path, candidate, scores in rows:
-                    print(json.dumps(record(path, candidate, scores, config), ensure_ascii=False))
-            else:
-                Console().print(table(rows, mix, config))
-                say(f"references of the judge: {', '.join(reference.name for reference in references)}")
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except FarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
+    candidates = [(path, read_painting(path)) for path in arguments.paintings]
+    config = load(arguments.config, arguments.overrides)
+    with scorers(config, say, lambda done, total: say(f"painting the pool: {done} of {total}")) as (mix, pool):
+        references = half_and_half(pool, config.pool.references, arguments.seed, 0)
+        rows = [(path, candidate, judge(mix, candidate, references)) for path, candidate in candidates]
+        if arguments.json:
+            for path, candidate, scores in rows:
+                print(json.dumps(record(path, candidate, scores, config), ensure_ascii=False))
+        else:
+            Console().print(table(rows, mix, config))
+            say(f"references of the judge: {', '.join(reference.name for reference in references)}")
     return 3 if any(score.cause for _, _, scores in rows for score in scores.values()) else 0
 
 

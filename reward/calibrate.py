@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from render.errors import FarmError, UserError
+from render.errors import UserError, exit_code
 from render.painting import Outcome, Painting
 from render.pixels import coverage
 from reward.base import Candidate, Score, Term
@@ -201,27 +201,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE")
     parser.add_argument("--limit", type=int, default=12, help="paintings of each tier, at most; default 12")
     arguments = parser.parse_args(argv)
+    return exit_code(lambda: run(arguments), "stopped; what the judge answered is in its cache")
+
+
+def run(arguments: argparse.Namespace) -> int:
     console = Console()
-    try:
-        config = load(arguments.config, arguments.overrides)
-        if arguments.limit < 1:
-            raise UserError(f"--limit must be at least 1, not {arguments.limit}")
+    config = load(arguments.config, arguments.overrides)
+    if arguments.limit < 1:
+        raise UserError(f"--limit must be at least 1, not {arguments.limit}")
 
-        def say(text: str) -> None:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-        with scorers(config, say, lambda done, total: say(f"painting the pool: {done} of {total}")) as (mix, pool):
-            found = calibrate(mix, pool, config, arguments.limit, console)
-        console.print(table(found))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except FarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        print("stopped; what the judge answered is in its cache", file=sys.stderr)
-        return 130
+    with scorers(config, say, lambda done, total: say(f"painting the pool: {done} of {total}")) as (mix, pool):
+        found = calibrate(mix, pool, config, arguments.limit, console)
+    console.print(table(found))
     weights = config.reward.weights.as_dict()
     can = [one.term for one in found if one.verdict[0]]
     cannot = [one.term for one in found if not one.verdict[0]]

@@ -36,9 +36,7 @@ SIZES = {
     "bos_token_id": None,
     "eos_token_id": 2,
 }
-MOE = SIZES | {
-    "num_hidden_layers": 4,
-    "head_dim": 8,
+HYBRID = {
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
     "linear_key_head_dim": 8,
@@ -48,6 +46,7 @@ MOE = SIZES | {
     "moe_intermediate_size": 16,
     "shared_expert_intermediate_size": 16,
 }
+MOE = SIZES | HYBRID | {"num_hidden_layers": 4, "head_dim": 8}
 VISION = {
     "depth": 1,
     "hidden_size": 16,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from families import HYBRID, VISION
 from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import (
@@ -33,31 +34,7 @@ SMALL = {
     "pad_token_id": PAD,
 }
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
-MOE = (
-    SMALL
-    | HEADS
-    | {
-        "layer_types": ["linear_attention", "full_attention"],
-        "linear_num_key_heads": 2,
-        "linear_num_value_heads": 4,
-        "linear_key_head_dim": 8,
-        "linear_value_head_dim": 8,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-        "moe_intermediate_size": 16,
-        "shared_expert_intermediate_size": 16,
-    }
-)
-VISION = {
-    "depth": 1,
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_heads": 2,
-    "out_hidden_size": 32,
-    "patch_size": 4,
-    "num_position_embeddings": 16,
-    "deepstack_visual_indexes": [],
-}
+MOE = SMALL | HEADS | HYBRID | {"layer_types": ["linear_attention", "full_attention"]}
 BUILDERS = {
     "Qwen3, head of its own": lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL, **HEADS, tie_word_embeddings=False)),
     "Qwen3, tied head": lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL, **HEADS, tie_word_embeddings=True)),
