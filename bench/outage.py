@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.judge_server import JudgeServer, brighter
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from render.errors import FarmError, UserError
 from render.farm import Farm
 from reward.config import load

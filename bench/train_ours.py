@@ -28,7 +28,7 @@ def settings(job: jobs.Job, steps: int) -> Config:
         run=RunSettings(steps=steps),
         lora=LoraSettings(enabled=job.lora, rank=jobs.LORA_RANK, alpha=jobs.LORA_ALPHA),
         sample=SampleSettings(
-            group_size=job.group_size, groups_per_step=job.groups, max_completion_length=job.length, temperature=1.0
+            group_size=job.group_size, prompts_per_step=job.groups, max_completion_length=job.length, temperature=1.0
         ),
         train=TrainSettings(
             loss_type="dapo",

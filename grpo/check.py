@@ -37,7 +37,7 @@ def _plan(config: Config, path: str) -> Table:
     table.add_row("policy", f"{policy}; trains {adapter}")
     table.add_row(
         "a step",
-        f"{sample.groups_per_step} group(s) of {sample.group_size} rollouts of at most {sample.max_completion_length} "
+        f"{sample.prompts_per_step} group(s) of {sample.group_size} rollouts of at most {sample.max_completion_length} "
         f"tokens, temperature {sample.temperature:g}, top_p {sample.top_p:g}, top_k {sample.top_k}",
     )
     for name, line in _reward(config):

@@ -79,7 +79,7 @@ class SampleSettings:
     """Table [sample]: how completions are drawn. All of it is passed to the sampler, none is left to a checkpoint."""
 
     group_size: int = setting(8, doc="rollouts that share a prompt; the group's mean is the baseline", ge=2)
-    groups_per_step: int = setting(1, doc="groups, hence prompts, in a step", ge=1)
+    prompts_per_step: int = setting(1, doc="groups, hence prompts, in a step", ge=1)
     rows_at_once: int = setting(0, doc="rollouts sampled in one batch, at most; 0 = all of the step", ge=0)
     cache: str = setting(
         "dynamic",
@@ -170,7 +170,7 @@ class Config:
 
     @property
     def rollouts_per_step(self) -> int:
-        return self.sample.group_size * self.sample.groups_per_step
+        return self.sample.group_size * self.sample.prompts_per_step
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _check_together(config: Config, file: str) -> None:
         refuse("[lora] experts = true needs dropout = 0: peft has no dropout on fused experts")
     if sample.rows_at_once > config.rollouts_per_step:
         refuse(
-            f"[sample] rows_at_once must be at most group_size x groups_per_step ({config.rollouts_per_step}), "
+            f"[sample] rows_at_once must be at most group_size x prompts_per_step ({config.rollouts_per_step}), "
             f"not {sample.rows_at_once}"
         )
     if config.policy.device == "cpu" and config.policy.dtype == "bfloat16":

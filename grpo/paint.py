@@ -38,7 +38,7 @@ from grpo import config as configs
 from grpo.build import build_policy, build_reward
 from grpo.check import refuse_missing_painting, scorers_not_at_hand
 from grpo.config import Config
-from grpo.journal import new_folder, write_error
+from grpo.folder import new_folder, write_error
 from grpo.probe import Sampler, compare, number, table
 from grpo.prompt import messages
 from grpo.run import describe_policy, studio

@@ -29,7 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from grpo.config import Config
-from grpo.journal import Journal, read_rows, write_error
+from grpo.folder import read_rows, write_error
+from grpo.journal import Journal
 from grpo.metrics import TERMS, of_rollouts
 from grpo.policy import Policy
 from grpo.rollout import Collector, Painter, Rollout
@@ -104,7 +105,7 @@ class Sampler:
             sample=replace(
                 config.sample,
                 group_size=samples,
-                groups_per_step=len(config.subject.names),
+                prompts_per_step=len(config.subject.names),
                 rows_at_once=rows,
             ),
             subject=replace(config.subject, order="in_turn"),

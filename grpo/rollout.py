@@ -223,7 +223,7 @@ class Collector:
         finished_at = time.monotonic()
         waited_until = min(max(painted_at[0], sampled_at), finished_at)
         rollouts = sorted((rollout for rollout, _ in pending), key=lambda rollout: rollout.index)
-        assert len(rollouts) == settings.group_size * settings.groups_per_step
+        assert len(rollouts) == settings.group_size * settings.prompts_per_step
         return Collected(
             rollouts,
             {
@@ -236,7 +236,7 @@ class Collector:
     def _sample(self, step: int, attempt: int, begin: Callable[[Rollout], None]) -> None:
         """All rollouts of the step, rows_at_once in a batch; a batch may hold rows of several groups."""
         config, settings = self.config, self.config.sample
-        subjects = [subject_of(config, step, group) for group in range(settings.groups_per_step)]
+        subjects = [subject_of(config, step, group) for group in range(settings.prompts_per_step)]
         prompts = [
             tuple(self.policy.prompt_ids(messages(config.prompt.system, subject, config.subject.composition)))
             for subject in subjects
@@ -320,7 +320,7 @@ def subject_of(config: Config, step: int, group: int) -> str:
     in_turn: one after the other over the whole run. drawn: each step shuffles them, and its groups take them from the
     top; no subject comes twice in a step before all have come once.
     """
-    subjects, groups = config.subject.names, config.sample.groups_per_step
+    subjects, groups = config.subject.names, config.sample.prompts_per_step
     if config.subject.order == "in_turn":
         return subjects[(step * groups + group) % len(subjects)]
     order = random.Random(f"subjects {config.run.seed} {step}").sample(subjects, len(subjects))

@@ -30,7 +30,8 @@ from rich.console import Console
 from grpo import config as configs
 from grpo.check import print_plan, refuse_missing
 from grpo.config import Config
-from grpo.journal import Journal, latest_folder, new_folder, read_rows
+from grpo.folder import latest_folder, new_folder, read_rows
+from grpo.journal import Journal
 from grpo.stages import Stages
 from render.errors import ConfigError, exit_code
 from render.farm import Farm

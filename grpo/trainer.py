@@ -22,7 +22,8 @@ from grpo import checkpoint
 from grpo.advantage import advantages
 from grpo.config import Config
 from grpo.curves import reward_curve
-from grpo.journal import Journal, read_rows, write_error
+from grpo.folder import read_rows, write_error
+from grpo.journal import Journal
 from grpo.metrics import COLUMNS, info_of, scorers, summarise
 from grpo.policy import Policy
 from grpo.rollout import Collected, Collector, Rollout, derive_seed, seed_everything

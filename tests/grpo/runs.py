@@ -12,7 +12,7 @@ import pytest
 
 from grpo import config as configs
 from grpo import small
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from grpo.prompt import messages
 
 ROOT = Path(__file__).parents[2]

@@ -35,7 +35,7 @@ def write(folder: Path, text: str) -> Path:
         ("[run]\nsteps = true", ["[run] steps must be a whole number, not True"]),
         ("[lora]\nenabled = 1", ["[lora] enabled must be true or false, not 1"]),
         ("[sample]\ngroup_size = 1", ["[sample] group_size must be at least 2, not 1"]),
-        ("[sample]\nrows_at_once = 9", ["[sample] rows_at_once must be at most group_size x groups_per_step (8)"]),
+        ("[sample]\nrows_at_once = 9", ["[sample] rows_at_once must be at most group_size x prompts_per_step (8)"]),
         ("[subject]\nname = []", ["[subject] name is empty"]),
         ("[subject]\nname = ['a', 1]", ["[subject] name must be a list of strings or a string"]),
         ("[subject]\nname = ''", ["[subject] name is empty"]),

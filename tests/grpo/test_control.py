@@ -9,7 +9,7 @@ from runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
 
 from grpo import config as configs
 from grpo.check import missing
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from grpo.run import main
 
 CONTROL = ROOT / "configs" / "control.toml"

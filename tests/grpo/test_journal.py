@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from parts import painted, png
 
-from grpo.journal import Journal, latest_folder, new_folder, read_rows
+from grpo.folder import latest_folder, new_folder, read_rows
+from grpo.journal import Journal
 from grpo.rollout import Rollout
 from render.errors import UserError
 from reward.base import Score, Verdict

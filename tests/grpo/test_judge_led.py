@@ -29,7 +29,7 @@ from grpo import adapter, small
 from grpo import config as configs
 from grpo.checkpoint import latest
 from grpo.config import SampleSettings
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from grpo.logprobs import completion_logprobs
 from grpo.policy import Policy, collate
 from grpo.pretrained import load_pretrained

@@ -166,7 +166,7 @@ def drawn(config: Config, fits: Callable[[int, int], bool]) -> tuple[Collector, 
 
 
 GREEDY = settings(
-    sample={"groups_per_step": 2, "top_k": 1},
+    sample={"prompts_per_step": 2, "top_k": 1},
     subject={"name": ("a rose", "two old trees in the rain")},
     prompt={"system": "short"},
 )

@@ -15,7 +15,7 @@ from runs import ROOT, SMALL, command, complete, steps_done, warm_start_is_cache
 
 from bench.judge_server import JudgeServer
 from grpo.checkpoint import latest
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 
 STEPS = 2
 

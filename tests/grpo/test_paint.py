@@ -11,7 +11,7 @@ from runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
 from safetensors.torch import load_file, save_file
 
 from grpo import checkpoint
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from grpo.paint import main
 from grpo.policy import Policy
 from render.errors import UserError

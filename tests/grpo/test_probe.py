@@ -12,7 +12,8 @@ from PIL import Image
 from rich.console import Console
 
 from grpo.config import Config
-from grpo.journal import Journal, read_rows
+from grpo.folder import read_rows
+from grpo.journal import Journal
 from grpo.metrics import COLUMNS
 from grpo.policy import Policy
 from grpo.probe import Probe, Sampler, change, distance, is_valid, reasons

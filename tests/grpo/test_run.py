@@ -25,7 +25,7 @@ from runs import (
 
 from grpo import config as configs
 from grpo.checkpoint import latest
-from grpo.journal import read_rows
+from grpo.folder import read_rows
 from grpo.run import main
 
 

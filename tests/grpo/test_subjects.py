@@ -8,7 +8,8 @@ import pytest
 from parts import GOOD, Painter, Script, changed, mix_of, painted, tiny_policy
 
 from grpo.config import Config
-from grpo.journal import Journal, read_rows
+from grpo.folder import read_rows
+from grpo.journal import Journal
 from grpo.metrics import COLUMNS
 from grpo.rollout import Collector, subject_of
 from grpo.trainer import Trainer
@@ -21,12 +22,12 @@ NAMES = ("a rose", "a poppy", "a dahlia", "a lily", "an iris")
 
 def config_of(order: str, groups: int, seed: int = 0) -> Config:
     return changed(
-        Config(), subject={"name": NAMES, "order": order}, sample={"groups_per_step": groups}, run={"seed": seed}
+        Config(), subject={"name": NAMES, "order": order}, sample={"prompts_per_step": groups}, run={"seed": seed}
     )
 
 
 def drawn(config: Config, step: int) -> list[str]:
-    return [subject_of(config, step, group) for group in range(config.sample.groups_per_step)]
+    return [subject_of(config, step, group) for group in range(config.sample.prompts_per_step)]
 
 
 def test_in_turn_every_subject_comes_equally_often() -> None:

@@ -12,7 +12,8 @@ from parts import GOOD, Painter, Script, changed, mix_of, painted, tiny_policy
 from grpo import checkpoint
 from grpo.advantage import advantages
 from grpo.config import Config
-from grpo.journal import Journal, read_rows
+from grpo.folder import read_rows
+from grpo.journal import Journal
 from grpo.metrics import COLUMNS
 from grpo.policy import Policy
 from grpo.rollout import Collector, Rollout
