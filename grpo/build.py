@@ -54,10 +54,21 @@ def build_reward(
     return pool, build_mix(config.reward, config.subject, gate, pool, on_note, absent)
 
 
-def _small(config: Config, base: Path | None, on_progress: Callable[[WarmStartProgress], None]) -> tuple[Any, Any]:
+def warm_up(config: Config, folder: Path, stages: Stages) -> None:
+    """Have the small policy's weights in the run's folder, where other ranks find them."""
+    quiet_libraries()
+    _small(config, folder, stages)
+
+
+def _small(config: Config, folder: Path | None, stages: Stages) -> tuple[Any, Any]:
     """The small policy, kept in the run's own folder, so that a run can be resumed and read without the cache."""
+    base = folder / "base" if folder else None
     if base is not None and (base / "model").exists():
         return small.load(base)
+
+    def on_progress(done: WarmStartProgress) -> None:
+        stages.show("warm start", done.step, done.steps, f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s")
+
     model, tokenizer = small.warm_start(
         config.warm_start,
         lambda subject: messages(config.prompt.system, subject, config.subject.composition),
@@ -87,11 +98,7 @@ def build_policy(config: Config, folder: Path | None, stages: Stages) -> Policy:
     quiet_libraries()
     torch.use_deterministic_algorithms(True, warn_only=True)
     if config.policy.model == "small":
-
-        def on_progress(done: WarmStartProgress) -> None:
-            stages.show("warm start", done.step, done.steps, f"loss {done.loss:.3f}  {done.tokens_per_s:,.0f} tokens/s")
-
-        model, tokenizer = _small(config, folder / "base" if folder else None, on_progress)
+        model, tokenizer = _small(config, folder, stages)
         model = model.to(device_of(config.policy.device, "policy"))
         base = (folder / "base").resolve() if folder else None
         origin = Origin(model=str(base / "model"), tokenizer=str(base / "tokenizer")) if base else Origin()

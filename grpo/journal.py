@@ -59,7 +59,7 @@ class Journal:
 
     def step(self, rollouts: list[Rollout], metrics: dict[str, Any]) -> Path:
         """A step is whole: its rollouts with their advantages, its metrics and its contact sheet. Returns the sheet."""
-        sheet = self.folder / "sheets" / f"step_{rollouts[0].step:04d}.png"
+        sheet = self._sheet(rollouts)
         with self._lock:
             self._write(sheet, contact_sheet(rollouts))
             self._append(self.folder / "rollouts.jsonl", "".join(_line(rollout.record()) for rollout in rollouts))
@@ -94,6 +94,9 @@ class Journal:
     def picture(self, name: str, png: bytes) -> None:
         """A picture of the run folder, whole or as it was."""
         self._replace(self.folder / name, png)
+
+    def _sheet(self, rollouts: list[Rollout]) -> Path:
+        return self.folder / "sheets" / f"step_{rollouts[0].step:04d}.png"
 
     def _csv(self, row: dict[str, Any], header: bool) -> str:
         buffer = io.StringIO()
@@ -136,6 +139,25 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_error(folder, error) from error
+
+
+class Follower(Journal):
+    """What a rank beside the first keeps (grpo.ranks): its own rollouts, as they come. The rest is the first's."""
+
+    def step(self, rollouts: list[Rollout], metrics: dict[str, Any]) -> Path:
+        return self._sheet(rollouts)
+
+    def discard_partial(self) -> None:
+        pass
+
+    def rewind(self, step: int) -> list[dict[str, Any]]:
+        raise NotImplementedError("only the first rank takes rows back")
+
+    def write(self, name: str, text: str) -> None:
+        pass
+
+    def picture(self, name: str, png: bytes) -> None:
+        pass
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ import torch
 from grpo.config import Config
 from grpo.policy import Completion, MemoryShort, Policy, release_memory
 from grpo.prompt import messages
+from grpo.ranks import ALONE, Ranks
 from render.errors import UserError
 from render.painting import Painting
 from render.sketch import find_sketch
@@ -160,6 +161,7 @@ class Collector:
         on_rollout: Callable[[Rollout], None],
         on_event: Callable[[str], None] = lambda kind: None,
         say: Callable[[str], None] = lambda line: None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.config = config
         self.policy = policy
@@ -169,11 +171,11 @@ class Collector:
         self.on_rollout = on_rollout
         self.on_event = on_event
         self.say = say
-        self.rows_at_once = config.sample.rows_at_once or config.rollouts_per_step
+        self.share = ranks.share(config.rollouts_per_step)
+        self.rows_at_once = config.sample.rows_at_once or len(self.share)
 
     def collect(self, step: int, attempt: int, references: Sequence[Reference]) -> Collected:
-        """All rollouts of a step. An exception of the scorer, the journal or the farm is raised here."""
-        settings = self.config.sample
+        """This rank's share of a step's rollouts. Raises what the scorer, the journal or the farm raise."""
         started = time.monotonic()
         pending: list[tuple[Rollout, Future[None]]] = []
         lock = threading.Lock()
@@ -223,7 +225,7 @@ class Collector:
         finished_at = time.monotonic()
         waited_until = min(max(painted_at[0], sampled_at), finished_at)
         rollouts = sorted((rollout for rollout, _ in pending), key=lambda rollout: rollout.index)
-        assert len(rollouts) == settings.group_size * settings.prompts_per_step
+        assert [rollout.index for rollout in rollouts] == list(self.share)
         return Collected(
             rollouts,
             {
@@ -234,7 +236,7 @@ class Collector:
         )
 
     def _sample(self, step: int, attempt: int, begin: Callable[[Rollout], None]) -> None:
-        """All rollouts of the step, rows_at_once in a batch; a batch may hold rows of several groups."""
+        """This rank's rollouts of the step, rows_at_once in a batch; a batch may hold rows of several groups."""
         config, settings = self.config, self.config.sample
         subjects = [subject_of(config, step, group) for group in range(settings.prompts_per_step)]
         prompts = [
@@ -257,9 +259,9 @@ class Collector:
                 )
             )
 
-        first = 0
-        while first < config.rollouts_per_step:
-            rows = list(range(first, min(first + self.rows_at_once, config.rollouts_per_step)))
+        first = self.share.start
+        while first < self.share.stop:
+            rows = list(range(first, min(first + self.rows_at_once, self.share.stop)))
             seed = derive_seed(config.run.seed, "sample", step, attempt, first)
             self._draw([prompts[row // settings.group_size] for row in rows], rows, None, seed, hand_over)
             first = rows[-1] + 1

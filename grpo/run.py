@@ -1,17 +1,19 @@
 """python -m grpo.run CONFIG [--set table.key=value ...] [--check] [--resume [RUN]]
+torchrun --nproc-per-node N -m grpo.run CONFIG ...    on N GPUs (grpo.ranks)
 
 Trains a policy to paint, by GRPO. In order: read the config, start the render farm (its workers are spawned before any
 model is loaded), paint the pool, build the reward, load or warm-start the policy, train, sum up.
 
 Ctrl-C or SIGTERM finishes the step in flight, saves and stops; a second one stops at once, and `--resume` goes on from
-the last whole checkpoint. Exit codes: 0 done, 2 a mistake or something missing (one line says what), 3 the farm or the
-scorers failed, 130 stopped.
+the last whole checkpoint. With several ranks the first signal stops at once. Exit codes: 0 done, 2 a mistake or
+something missing (one line says what), 3 the farm, the scorers or another rank failed, 130 stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -31,9 +33,10 @@ from grpo import config as configs
 from grpo.check import print_plan, refuse_missing
 from grpo.config import Config
 from grpo.folder import latest_folder, new_folder, read_rows
-from grpo.journal import Journal
+from grpo.journal import Follower, Journal
+from grpo.ranks import ALONE, RankLost, Ranks, join
 from grpo.stages import Stages
-from render.errors import ConfigError, exit_code
+from render.errors import ConfigError, exit_code, say_error
 from render.farm import Farm
 
 # What may differ between a run and its continuation; everything else would make it another run. Those of [train] are
@@ -45,15 +48,19 @@ MAY_CHANGE = (
 
 
 class Stop:
-    """The first SIGINT or SIGTERM asks for a stop after the step; the second stops at once."""
+    """The first SIGINT or SIGTERM asks for a stop after the step; the second stops at once.
 
-    def __init__(self, console: Console) -> None:
+    With several ranks the first one does: torchrun sends a signal to all when a rank has ended, and gives them seconds.
+    """
+
+    def __init__(self, console: Console, ranks: Ranks) -> None:
         self.console = console
         self.asked = False
         self.training = False
         self.on_asked: Callable[[], None] = lambda: None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
+        handle = self._handle if ranks.count == 1 else signal.SIG_DFL
+        signal.signal(signal.SIGTERM, handle)
+        signal.signal(signal.SIGINT, signal.default_int_handler if ranks.count > 1 and ranks.first else handle)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.asked or not self.training:
@@ -80,32 +87,43 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    console = Console()
     config = configs.load(arguments.config, arguments.overrides)
+    ranks = ALONE if arguments.check else join(config.policy.device)
+    console = Console(quiet=not ranks.first)
     for note in configs.notes(config):
         console.print(f"note: {note}", markup=False)
     if arguments.check:
         print_plan(config, arguments.config, console)
         return 0
-    return train(config, arguments.config, arguments.resume, console)
+    return train(config, arguments.config, arguments.resume, console, ranks)
 
 
-def train(config: Config, path: str, resume: str | None, console: Console) -> int:
+def train(config: Config, path: str, resume: str | None, console: Console, ranks: Ranks) -> int:
     started = time.monotonic()
-    stop = Stop(console)
-    folder, resuming = run_folder(config, path, resume, console)
-    refuse_missing(config)
-    with studio(config, console) as farm:
-        return _train(config, folder, resuming, farm, stop, console, started)
+    stop = Stop(console, ranks)
+    if ranks.count > config.rollouts_per_step:
+        raise ConfigError(
+            f"{path}: {ranks.count} ranks for {config.rollouts_per_step} rollouts in a step; start fewer ranks"
+        )
+    folder, resuming = ranks.once(lambda: run_folder(config, path, resume, console))
+    ranks.once(lambda: refuse_missing(config))
+    with studio(config, console, ranks) as farm:
+        code = _train(config, folder, resuming, farm, stop, console, started, ranks)
+    ranks.close()
+    return code
 
 
 @contextlib.contextmanager
-def studio(config: Config, console: Console) -> Iterator[Farm | None]:
-    """The render farm, or None for a task that paints nothing."""
+def studio(config: Config, console: Console, ranks: Ranks = ALONE) -> Iterator[Farm | None]:
+    """The render farm, or this rank's part of it; None for a task that paints nothing."""
     if config.reward.task == "fills":
         yield None
         return
-    with Farm(config.render) as farm:
+    settings = config.render
+    if ranks.count > 1:
+        browsers = settings.workers or os.cpu_count() or 1
+        settings = dataclasses.replace(settings, workers=max(1, len(ranks.share(browsers))))
+    with Farm(settings) as farm:
         console.print(f"render farm: {describe(farm.info)}", markup=False, highlight=False, soft_wrap=True)
         if farm.info.get("fallback"):
             console.print(f"render farm: {farm.info['fallback']}", markup=False, highlight=False, soft_wrap=True)
@@ -113,44 +131,62 @@ def studio(config: Config, console: Console) -> Iterator[Farm | None]:
 
 
 def _train(
-    config: Config, folder: Path, resuming: bool, farm: Farm | None, stop: Stop, console: Console, started: float
+    config: Config,
+    folder: Path,
+    resuming: bool,
+    farm: Farm | None,
+    stop: Stop,
+    console: Console,
+    started: float,
+    ranks: Ranks,
 ) -> int:
     # Torch and transformers are imported after the farm's workers are spawned.
     from grpo import adapter
-    from grpo.build import build_policy, build_reward
+    from grpo.build import build_policy, build_reward, warm_up
     from grpo.console import StepConsole, judge_table, summary
     from grpo.metrics import COLUMNS
     from grpo.probe import Probe, Sampler
     from grpo.prompt import messages
-    from grpo.rollout import Collector, subject_of
+    from grpo.rollout import Collector, Rollout, subject_of
     from grpo.trainer import Stopped, Trainer, Unscored
     from reward.gate import Gate
     from reward.judge import JudgeOutage
     from reward.mix import display_name
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if ranks.first:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(f"rank {ranks.rank}: {text}", file=sys.stderr)
 
     with Stages(console) as stages:
         gate = Gate(config.render.methods)
         pool, mix = build_reward(config, farm, gate, stages, say)
+        if ranks.count > 1 and config.policy.model == "small":
+            ranks.once(lambda: warm_up(config, folder, stages))
         policy = build_policy(config, folder, stages)
     asked = messages(config.prompt.system, subject_of(config, 1, 0), config.subject.composition)
     policy.assert_sampling(policy.prompt_ids(asked), config.sample)
     console.print(describe_policy(policy), markup=False, highlight=False, soft_wrap=True)
 
-    journal = Journal(folder, COLUMNS)
+    journal = (Journal if ranks.first else Follower)(folder, COLUMNS)
     journal.write("config.toml", configs.dump(config))
     journal.write("policy.json", json.dumps(adapter.record(policy), indent=1) + "\n")
     terms = {f"rewards/{term.name}/mean": display_name(term) for term in mix.terms} or {"fills": "fills"}
     steps = StepConsole(console, config.run.steps, config.rollouts_per_step, terms)
 
-    def on_rollout(rollout: Any) -> None:
+    def on_rollout(rollout: Rollout) -> None:
         journal.rollout(rollout)
         steps.rollout(rollout)
 
-    collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event, say)
-    trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked, say)
+    def on_other(rollout: Rollout) -> None:
+        """A rollout of another rank, told when the step's are put together."""
+        steps.rollout(rollout)
+        for kind in ("sampled", "painted", "scored"):
+            steps.event(kind)
+
+    collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event, say, ranks)
+    trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked, say, ranks, on_other)
     if resuming:
         rows = trainer.resume()
         console.print(
@@ -159,26 +195,29 @@ def _train(
         steps.step = trainer.step
     else:
         trainer.save()
+    ranks.follow(policy.trainable().values())
     sampler = Sampler(config, policy, farm, gate, mix, pool, config.probe.samples)
     probe = Probe(folder / "probe", sampler, console)
     stop.on_asked = lambda: mix.stop("the run was told to stop")
     seen, code = "", 0
     try:
-        probe.before(trainer.step)
+        ranks.once(lambda: probe.before(trainer.step))
         stop.training = True
         with steps:
             trainer.run(steps.finished)
         stop.training = False
-        seen = "" if stop.asked else probe.after(trainer.step)
+        seen = "" if stop.asked else ranks.once(lambda: probe.after(trainer.step))
     except Stopped:
         console.print(f"stopped after step {trainer.step}; go on with --resume {folder}", markup=False)
         code = 130
-    except (Unscored, JudgeOutage) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (Unscored, JudgeOutage, RankLost) as error:
+        say_error(error)
         code = 130 if stop.asked else 3
     finally:
         mix.close()
     stop.training = False
+    if not ranks.first:
+        return code
     rows = read_rows(folder / "metrics.jsonl")
     rewards: dict[int, list[float]] = {row["step"]: [] for row in rows}
     for record in read_rows(folder / "rollouts.jsonl"):

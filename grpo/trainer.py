@@ -7,8 +7,9 @@ The update is grpo.update's, sampling and scoring grpo.rollout's. Rollouts that 
 anything; a step whose rollouts are all unscored is sampled again.
 When the device's memory is short, both go on in smaller batches. What they have come down to is in the checkpoint, so
 that a resumed run starts there.
+With several ranks (grpo.ranks) each runs this loop and comes to the same numbers; the first one writes.
 
-Left out: several GPUs, generation in another engine, value functions.
+Left out: generation in another engine, value functions.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from grpo.folder import read_rows, write_error
 from grpo.journal import Journal
 from grpo.metrics import COLUMNS, info_of, scorers, summarise
 from grpo.policy import Policy
+from grpo.ranks import ALONE, Ranks
 from grpo.rollout import Collected, Collector, Rollout, derive_seed, seed_everything
 from grpo.update import Updater
 from render.errors import UserError
 from reward.base import Reference
 from reward.draw import draw_references
-from reward.judge import JudgeOutage
+from reward.judge import JudgeOutage, Totals
 from reward.pool import Pool
 from reward.strength import Strengths
 
@@ -47,7 +49,8 @@ class Unscored(UserError):
 
 
 class Trainer:
-    """Owns the step counter. should_stop is asked between steps, say tells a person something."""
+    """Owns the step counter. should_stop is asked between steps, say tells a person something, on_other is called with
+    each rollout of another rank."""
 
     def __init__(
         self,
@@ -58,6 +61,8 @@ class Trainer:
         journal: Journal,
         should_stop: Callable[[], bool] = lambda: False,
         say: Callable[[str], None] = lambda line: None,
+        ranks: Ranks = ALONE,
+        on_other: Callable[[Rollout], None] = lambda rollout: None,
     ) -> None:
         self.config = config
         self.policy = policy
@@ -65,7 +70,9 @@ class Trainer:
         self.pool = pool
         self.journal = journal
         self.should_stop = should_stop
-        self.updater = Updater(config, policy, say)
+        self.ranks = ranks
+        self.on_other = on_other
+        self.updater = Updater(config, policy, say, ranks)
         self.base = checkpoint.fingerprint(policy)
         self.strengths = Strengths(pool)
         self.rows: list[dict[str, Any]] = []
@@ -95,11 +102,14 @@ class Trainer:
             size, rows = self.updater.micro_batch_size, self.collector.rows_at_once
             self.updater.micro_batch_size = min(size, state.get("micro_batch_size", size))
             self.collector.rows_at_once = min(rows, state.get("rows_at_once", rows))
-        checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
-        self.rows = self.journal.rewind(self.step)
+        self.rows = self.ranks.once(self._rewind)
         for record in read_rows(self.journal.folder / "rollouts.jsonl"):
             self.strengths.add(record["step"], [record["terms_info"].get("judge", {}).get("won", {})])
         return self.rows
+
+    def _rewind(self) -> list[dict[str, Any]]:
+        checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
+        return self.journal.rewind(self.step)
 
     def run(self, on_step: Callable[[dict[str, Any], Path], None] = lambda metrics, sheet: None) -> None:
         """Train until the last step. on_step(metrics, sheet) after each.
@@ -122,13 +132,13 @@ class Trainer:
 
     def one_step(self, step: int) -> tuple[dict[str, Any], Path]:
         started = time.monotonic()
-        config, before = self.config, self.collector.mix.totals()
+        config = self.config
         references: Sequence[Reference] = ()
         if self.pool.references:  # none in the control task
             references = draw_references(
                 self.pool, config.pool, config.run.seed, step, config.run.steps, self.strengths.fit()
             )
-        collected, attempts = self._collect(step, references)
+        collected, calls, attempts = self._collect(step, references)
         rollouts = collected.rollouts
         values, groups = advantages(
             [rollout.reward for rollout in rollouts], self.config.sample.group_size, self.config.train.scale_rewards
@@ -136,7 +146,7 @@ class Trainer:
         for rollout, value in zip(rollouts, values, strict=True):
             rollout.advantage = value
         train_started = time.monotonic()
-        seed_everything(derive_seed(self.config.run.seed, "train", step))
+        seed_everything(derive_seed(self.config.run.seed, "train", step, *self.ranks.others))
         update = self.updater.update(rollouts, groups, step)
         self.tokens += sum(len(rollout.completion_ids) for rollout in rollouts)
         finished = time.monotonic()
@@ -154,7 +164,7 @@ class Trainer:
             "attempts": attempts,
             "references": " ".join(reference.name for reference in references),
             **self._draw(rollouts, [reference.name for reference in references], step),
-            **scorers(rollouts, self.collector.mix.totals() - before),
+            **scorers(rollouts, calls),
             **{f"time/{name}": value for name, value in collected.timings.items()},
             "time/train": finished - train_started,
             "step_time": finished - started,
@@ -191,15 +201,17 @@ class Trainer:
             f"Reward of {self.journal.folder.name}",
         )
 
-    def _collect(self, step: int, references: Sequence[Any]) -> tuple[Collected, int]:
-        """The step's rollouts; sampled again while not one of them could be scored."""
-        attempts = 0
+    def _collect(self, step: int, references: Sequence[Any]) -> tuple[Collected, Totals, int]:
+        """The step's rollouts, what asking the judge took, and the tries: a step is sampled again while not one of its
+        rollouts could be scored."""
+        attempts, calls = 0, Totals()
         while True:
             attempts += 1
-            collected = self.collector.collect(step, attempts, references)
+            collected, asked = self._gathered(step, attempts, references)
+            calls += asked
             if any(rollout.reward is not None for rollout in collected.rollouts):
                 self.unscored_steps = 0
-                return collected, attempts
+                return collected, calls, attempts
             self.unscored_steps += 1
             self.journal.discard_partial()
             if self.unscored_steps >= self.config.run.max_unscored_steps:
@@ -212,8 +224,29 @@ class Trainer:
                     f"the run is saved, go on with --resume when the cause is mended"
                 )
 
+    def _gathered(self, step: int, attempt: int, references: Sequence[Any]) -> tuple[Collected, Totals]:
+        """The shares of all ranks, one after another; the time split is that of the slowest."""
+
+        def share() -> tuple[Collected, Totals, int]:
+            before = self.collector.mix.totals()
+            collected = self.collector.collect(step, attempt, references)
+            return collected, self.collector.mix.totals() - before, self.collector.rows_at_once
+
+        parts = self.ranks.each(share)
+        self.collector.rows_at_once = min(rows for _, _, rows in parts)
+        for rank, (collected, _, _) in enumerate(parts):
+            for rollout in collected.rollouts if rank != self.ranks.rank else ():
+                self.on_other(rollout)
+        together = Collected(
+            [rollout for collected, _, _ in parts for rollout in collected.rollouts],
+            {name: max(collected.timings[name] for collected, _, _ in parts) for name in parts[0][0].timings},
+        )
+        return together, sum((asked for _, asked, _ in parts), Totals())
+
     def save(self) -> None:
         """Write a checkpoint of the last whole step. Raises UserError in one line when the disk refuses."""
+        if not self.ranks.first:
+            return
         state = {
             "tokens": self.tokens,
             "unscored_steps": self.unscored_steps,

@@ -10,16 +10,20 @@ When the device's memory is short, what the failed try held is released and the 
 rollouts in micro-batches of half the size: weights and optimizer are as they were, only dropout would draw anew. The
 smaller size stays for the steps to come. The optimizer's own step is never redone: its moments may be half moved.
 
-Left out: finding the size before the first step by a trial; several GPUs.
+With several ranks (grpo.ranks) each computes the gradient of its share of the rows, divided by the whole step's
+denominators, and the sum over the ranks is the gradient. When one is short of memory, all halve.
+
+Left out: finding the size before the first step by a trial.
 
 Shapes: _B the step's scored rollouts, or those of one micro-batch; _T completion tokens.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -28,6 +32,7 @@ from grpo.advantage import GroupStats
 from grpo.config import Config, TrainSettings
 from grpo.loss import LossStats, Objective, denominators, entropy_threshold, loss_mask, policy_loss
 from grpo.policy import Batch, Policy, collate, release_memory
+from grpo.ranks import ALONE, Ranks
 from grpo.rollout import Rollout
 from grpo.schedule import learning_rate
 from render.errors import UserError
@@ -48,7 +53,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Window:
-    """What the updates of one step are computed from, whatever the cut into micro-batches.
+    """What the updates of one step are computed from, whatever the cut into micro-batches and the ranks' shares.
 
     old, reference: log-probabilities, taught: tokens the policy term is kept on; each [B, T], or None where not needed.
     """
@@ -59,18 +64,26 @@ class Window:
     reference: Tensor | None = None
     taught: Tensor | None = None
 
-    def cuts(self, size: int) -> list[slice]:
-        return [slice(start, start + size) for start in range(0, len(self.rows), size)]
+    def cuts(self, size: int, share: range) -> list[slice]:
+        """The micro-batches, of at most `size` rows, of these rows."""
+        return [slice(start, min(start + size, share.stop)) for start in range(share.start, share.stop, size)]
 
 
 class Updater:
     """Owns the optimizer. micro_batch_size: rollouts in one pass, at most; it shrinks when memory is short, and
     `say` is told so."""
 
-    def __init__(self, config: Config, policy: Policy, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        say: Callable[[str], None] = lambda line: None,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.config = config
         self.policy = policy
         self.say = say
+        self.ranks = ranks
         self.micro_batch_size = config.train.micro_batch_size
         self.optimizer = build_optimizer(policy, config.train)
 
@@ -79,11 +92,11 @@ class Updater:
         train = self.config.train
         total = self.config.run.steps * train.num_iterations
         rows = [rollout for rollout in rollouts if rollout.reward is not None]
-        window = self._fitting(lambda: self._window(rows), "before the update")
+        window = self._window(rows)
         useful = train.beta > 0 or any(group.gives_gradient for group in groups)
         stats, first_loss, norm, rate, updates = LossStats(), 0.0, 0.0, 0.0, 0
         for iteration in range(train.num_iterations):
-            loss, part = self._fitting(lambda: self._gradient(window), "in the update")
+            loss, part = self._summed(*self._fitting(lambda: self._gradient(window), "in the update"))
             stats = stats + part
             gradient = clip_gradient(self.policy.trainable().values(), train.max_grad_norm)
             rate = learning_rate(
@@ -113,13 +126,18 @@ class Updater:
             ) from error
 
     def _fitting(self, work: Callable[[], Result], where: str) -> Result:
-        """What work() gives; done again in micro-batches of half the size while the device's memory is short."""
+        """What work() gives; done again in micro-batches of half the size while a rank's memory is short."""
         while True:
+            reason, result = "", None
             try:
-                return work()
+                result = work()
             except torch.OutOfMemoryError as error:
-                reason = (str(error).splitlines() or [""])[0]
+                reason = (str(error).splitlines() or ["out of memory"])[0]
             # Only here, outside the handler, is the traceback gone that kept the failed try's tensors.
+            reason = next(filter(None, self.ranks.tell(reason)), "")
+            if not reason:
+                return cast(Result, result)
+            del result
             self.optimizer.zero_grad(set_to_none=True)
             release_memory()
             if self.micro_batch_size == 1:
@@ -146,22 +164,44 @@ class Updater:
         return Window(rows, mask, old if train.num_iterations > 1 else None, reference, taught)
 
     def _known(self, window: Window, look: Callable[[Batch], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies [B, T] of the whole window, micro-batch by micro-batch."""
+        """Log-probabilities and entropies [B, T] of the whole window."""
+        found = self._fitting(lambda: self._looked_up(window, look), "before the update")
+        self.ranks.add(found)
+        return found
+
+    def _looked_up(self, window: Window, look: Callable[[Batch], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Those of this rank's share, micro-batch by micro-batch; 0 elsewhere."""
         logprobs_BT = torch.zeros(window.mask.shape, device=window.mask.device)
         entropy_BT = torch.zeros_like(logprobs_BT)
-        for cut in window.cuts(self.micro_batch_size):
+        for cut in self._cuts(window):
             batch = self.batch(window.rows[cut])
             logprobs_BT[cut, : batch.completion_length], entropy_BT[cut, : batch.completion_length] = look(batch)
         return logprobs_BT, entropy_BT
 
+    def _cuts(self, window: Window, rank: int | None = None) -> list[slice]:
+        """The micro-batches of this rank, or of another."""
+        return window.cuts(self.micro_batch_size, self.ranks.share(len(window.rows), rank))
+
+    def _summed(self, loss: float, stats: LossStats) -> tuple[float, LossStats]:
+        """The gradient in the weights' grad, the loss and its statistics: from this rank's share to the window's."""
+        if self.ranks.count == 1:
+            return loss, stats
+        weights = list(self.policy.trainable().values())
+        for weight in weights:
+            if weight.grad is None:  # no row of the step in this share
+                weight.grad = torch.zeros_like(weight)
+        self.ranks.add(weight.grad for weight in weights if weight.grad is not None)
+        told = self.ranks.tell((loss, stats))
+        return math.fsum(part for part, _ in told), sum((part for _, part in told), LossStats())
+
     def _gradient(self, window: Window) -> tuple[float, LossStats]:
-        """The gradient of the window's loss into the weights' grad; the loss and its statistics."""
+        """This rank's share of the loss, its gradient in the weights' grad, and its statistics."""
         train = self.config.train
-        objective, cuts = objective_of(train), window.cuts(self.micro_batch_size)
+        objective, cuts = objective_of(train), self._cuts(window)
         divisors = denominators(
             window.mask,
             scored_B=[True] * len(window.rows),
-            micro_batches=len(cuts),
+            micro_batches=sum(len(self._cuts(window, rank)) for rank in range(self.ranks.count)),
             max_completion_length=self.config.sample.max_completion_length,
         )
         loss_sum, stats = 0.0, LossStats()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 
 class UserError(Exception):
-    """A mistake that a person can mend; its text is one clear line."""
+    """A mistake that a person can mend; its text is one clear line. Empty: another process has said it."""
 
 
 class ConfigError(UserError):
@@ -30,6 +30,12 @@ class FarmError(Exception):
     """No browser of the farm can be started or kept alive."""
 
 
+def say_error(error: Exception) -> None:
+    """One line on standard error, unless another process has said it."""
+    if str(error):
+        print(f"error: {error}", file=sys.stderr)
+
+
 def exit_code(work: Callable[[], int], interrupted: str) -> int:
     """What work() returns; 2 for a UserError, 3 for a FarmError, 130 for Ctrl-C, each with one line on standard error.
 
@@ -37,12 +43,9 @@ def exit_code(work: Callable[[], int], interrupted: str) -> int:
     """
     try:
         return work()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except FarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
+    except (UserError, FarmError) as error:
+        say_error(error)
+        return 2 if isinstance(error, UserError) else 3
     except KeyboardInterrupt:
         print(interrupted, file=sys.stderr)
         return 130

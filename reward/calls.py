@@ -56,13 +56,20 @@ class Totals:
     waited_s: float = 0.0
     faults: Mapping[str, int] = field(default_factory=dict)
 
+    def __add__(self, other: Totals) -> Totals:
+        return self._with(other, 1)
+
     def __sub__(self, earlier: Totals) -> Totals:
+        return self._with(earlier, -1)
+
+    def _with(self, other: Totals, sign: int) -> Totals:
         numbers = {
-            entry.name: getattr(self, entry.name) - getattr(earlier, entry.name)
+            entry.name: getattr(self, entry.name) + sign * getattr(other, entry.name)
             for entry in fields(self)
             if entry.name != "faults"
         }
-        faults = {kind: count - earlier.faults.get(kind, 0) for kind, count in self.faults.items()}
+        kinds = dict.fromkeys([*self.faults, *other.faults])
+        faults = {kind: self.faults.get(kind, 0) + sign * other.faults.get(kind, 0) for kind in kinds}
         return Totals(**numbers, faults={kind: count for kind, count in faults.items() if count})
 
 
