@@ -112,7 +112,11 @@ class TrainSettings:
     clip_low: float = setting(0.2, doc="lower clip of the ratio, 1 - clip_low", ge=0, lt=1)
     clip_high: float = setting(0.28, doc="upper clip of the ratio, 1 + clip_high", ge=0)
     num_iterations: int = setting(1, doc="updates on the same rollouts", ge=1)
-    micro_batch_size: int = setting(1, doc="rollouts in one forward and backward pass, at most", ge=1)
+    micro_batch_size: int = setting(
+        1,
+        doc="rollouts in one forward and backward pass, at most; 0 = as many as a trial at the start shows to fit",
+        ge=0,
+    )
     top_entropy_quantile: float = setting(
         1.0, doc="share of the tokens, the most uncertain ones, that the policy term is kept on; 1 = all", gt=0, le=1
     )

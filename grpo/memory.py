@@ -61,18 +61,31 @@ def _policy(config: Config, on_gpu: bool) -> dict[str, float]:
 def _sampling(config: Config, text: Any, width: float) -> dict[str, float]:
     """Bytes of keys and values and of recurrent states, of all rows that are sampled at once."""
     rows = config.sample.rows_at_once or config.rollouts_per_step
-    tokens = PROMPT + config.sample.max_completion_length
+    return {name: rows * size for name, size in _row(text, PROMPT + config.sample.max_completion_length, width).items()}
+
+
+def _row(text: Any, tokens: int, width: float) -> dict[str, float]:
+    """The same of one row of so many tokens."""
     linear, full = layers(text)
-    found = {"keys and values": rows * tokens * full * 2 * text.num_key_value_heads * _head(text) * width}
+    found = {"keys and values": tokens * full * 2 * text.num_key_value_heads * _head(text) * width}
     if linear:
         state = text.linear_num_value_heads * text.linear_key_head_dim * text.linear_value_head_dim
-        found["recurrent states"] = rows * linear * state * 4.0
+        found["recurrent states"] = linear * state * 4.0
     return found
+
+
+def rows_that_fit(text: Any, tokens: int, width: float, free: float) -> int:
+    """How many rows of so many tokens, prompt and completion, can be sampled at once in `free` bytes; at least 1.
+
+    text: the config of the model's text part. width: bytes of a number in the cache, which grows by copying: for a
+    moment one layer is there twice.
+    """
+    return max(1, int(free / (sum(_row(text, tokens, width).values()) * (1 + 1 / text.num_hidden_layers))))
 
 
 def _training(config: Config, text: Any, width: float) -> dict[str, float]:
     """Bytes that one micro-batch of the longest completions keeps at its peak."""
-    tokens = config.train.micro_batch_size * (PROMPT + config.sample.max_completion_length)
+    tokens = max(1, config.train.micro_batch_size) * (PROMPT + config.sample.max_completion_length)
     linear, full = layers(text)
     inner = getattr(text, "intermediate_size", 0) or 0
     if getattr(text, "num_experts", 0):

@@ -70,6 +70,12 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
+def free_memory() -> int:
+    """Bytes of the current GPU that can still be had: what no one holds, and what the allocator keeps unused."""
+    release_memory()
+    return torch.cuda.mem_get_info()[0]
+
+
 def collate(
     prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], pad_id: int, device: torch.device | str
 ) -> Batch:

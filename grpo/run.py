@@ -145,6 +145,7 @@ def _train(
     from grpo.build import build_policy, build_reward, warm_up
     from grpo.console import StepConsole, judge_table, summary
     from grpo.metrics import COLUMNS
+    from grpo.policy import free_memory
     from grpo.probe import Probe, Sampler
     from grpo.prompt import messages
     from grpo.rollout import Collector, Rollout, subject_of
@@ -194,6 +195,8 @@ def _train(
         )
         steps.step = trainer.step
     else:
+        if policy.device.type == "cuda":
+            trainer.try_out(policy.prompt_ids(asked), free_memory())
         trainer.save()
     ranks.follow(policy.trainable().values())
     sampler = Sampler(config, policy, farm, gate, mix, pool, config.probe.samples)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from grpo import checkpoint
+from grpo import checkpoint, memory
 from grpo.advantage import advantages
 from grpo.config import Config
 from grpo.curves import reward_curve
@@ -70,6 +70,7 @@ class Trainer:
         self.pool = pool
         self.journal = journal
         self.should_stop = should_stop
+        self.say = say
         self.ranks = ranks
         self.on_other = on_other
         self.updater = Updater(config, policy, say, ranks)
@@ -110,6 +111,19 @@ class Trainer:
     def _rewind(self) -> list[dict[str, Any]]:
         checkpoint.prune(self.checkpoints, self.config.checkpoint.keep)
         return self.journal.rewind(self.step)
+
+    def try_out(self, prompt_ids: Sequence[int], free: float) -> None:
+        """Find what fits the device before the first step: rows sampled at once by calculation, rollouts in a
+        micro-batch by a trial. free: bytes. A checkpoint remembers both."""
+        text, tokens = self.policy.model.config.get_text_config(), len(prompt_ids)
+        fitting = memory.rows_that_fit(
+            text, tokens + self.config.sample.max_completion_length, self.policy.dtype.itemsize, free
+        )
+        fitting = min(self.ranks.tell(fitting))
+        if fitting < self.collector.rows_at_once:
+            self.say(f"memory for {fitting} rows at once; sampling goes in batches of so many")
+            self.collector.rows_at_once = fitting
+        self.updater.try_out(prompt_ids)
 
     def run(self, on_step: Callable[[dict[str, Any], Path], None] = lambda metrics, sheet: None) -> None:
         """Train until the last step. on_step(metrics, sheet) after each.

@@ -13,7 +13,7 @@ smaller size stays for the steps to come. The optimizer's own step is never redo
 With several ranks (grpo.ranks) each computes the gradient of its share of the rows, divided by the whole step's
 denominators, and the sum over the ranks is the gradient. When one is short of memory, all halve.
 
-Left out: finding the size before the first step by a trial.
+On a GPU a trial with the longest completions finds the size before the first step.
 
 Shapes: _B the step's scored rollouts, or those of one micro-batch; _T completion tokens.
 """
@@ -21,7 +21,7 @@ Shapes: _B the step's scored rollouts, or those of one micro-batch; _T completio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -36,6 +36,7 @@ from grpo.ranks import ALONE, Ranks
 from grpo.rollout import Rollout
 from grpo.schedule import learning_rate
 from render.errors import UserError
+from reward.base import Verdict
 
 Result = TypeVar("Result")
 
@@ -84,7 +85,7 @@ class Updater:
         self.policy = policy
         self.say = say
         self.ranks = ranks
-        self.micro_batch_size = config.train.micro_batch_size
+        self.micro_batch_size = config.train.micro_batch_size or len(ranks.share(config.rollouts_per_step, 0))
         self.optimizer = build_optimizer(policy, config.train)
 
     def update(self, rollouts: list[Rollout], groups: list[GroupStats], step: int) -> Update:
@@ -115,6 +116,20 @@ class Updater:
                 updates += 1
         self.optimizer.zero_grad(set_to_none=True)
         return Update(first_loss, norm, rate, stats, updates)
+
+    def try_out(self, prompt_ids: Sequence[int]) -> None:
+        """Find the micro-batch before the first step: the gradient of made-up rollouts of full length, thrown away.
+
+        prompt_ids: of a prompt of the run.
+        """
+        length = self.config.sample.max_completion_length
+        ids, size = tuple(prompt_ids), self.micro_batch_size * self.ranks.count
+        rows = [Rollout(0, index, 0, "", ids, (self.policy.pad_id,) * length, True, "") for index in range(size)]
+        for row in rows:
+            row.verdict, row.advantage = Verdict(1.0, "scored"), 1.0
+        window = Window(rows, self._mask(rows))
+        self._fitting(lambda: self._gradient(window), "in the trial at the start")
+        self.optimizer.zero_grad(set_to_none=True)
 
     def _move(self) -> None:
         try:

@@ -10,7 +10,8 @@ import torch
 
 from grpo import config as configs
 from grpo.check import missing, refuse_missing
-from grpo.memory import billions, plan
+from grpo.memory import billions, plan, rows_that_fit
+from grpo.size import model_config
 from render.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,18 @@ def test_a_setting_changes_its_part_and_no_other(setting: str, part: str, less: 
 def test_checkpointing_is_what_makes_it_fit() -> None:
     without = plan(configs.load(JUDGE_LED, ["train.gradient_checkpointing=false"]))
     assert without["activations"] > 10 * plan(configs.load(JUDGE_LED))["activations"]
+
+
+def test_as_many_rows_fit_as_the_plan_counts_for_them() -> None:
+    text = model_config(configs.load(JUDGE_LED)).get_text_config()
+    one = sum(
+        plan(configs.load(JUDGE_LED, ["sample.rows_at_once=1"]))[part]
+        for part in ("keys and values", "recurrent states")
+    )
+    twice = 1 + 1 / 40  # one of 40 layers is there twice while its cache grows
+    for rows in (1, 3, 8):
+        assert rows_that_fit(text, 1024 + 8192, 2, rows * one * 1e9 * twice * 1.001) == rows
+        assert rows_that_fit(text, 1024 + 8192, 2, rows * one * 1e9 * twice * 0.999) == max(1, rows - 1)
 
 
 def test_the_small_policy_has_no_plan() -> None:

@@ -211,18 +211,51 @@ def test_a_prompt_of_another_length_in_the_batch_changes_nothing() -> None:
     assert [rollout.completion_ids for rollout in together] == [rollout.completion_ids for rollout in apart]
 
 
+# --- found at the start -----------------------------------------------------------------------------------------
+
+
+def trainer_of(config: Config, folder: Path, lines: list[str]) -> Trainer:
+    policy, journal, gate = tiny_policy(), Journal(folder, COLUMNS), Gate(RenderSettings().methods)
+    collector = Collector(config, policy, None, gate, mix_of(lambda candidate: 0.5, gate), journal.rollout)
+    return Trainer(config, policy, collector, Pool((), "test"), journal, say=lines.append)
+
+
+def test_the_trial_at_the_start_finds_the_micro_batch_and_moves_nothing(tmp_path: Path) -> None:
+    lines: list[str] = []
+    config = settings(train={"micro_batch_size": 0})  # 0 = as many as fit
+    trainer = trainer_of(config, tmp_path, lines)
+    passes, lengths = limit(trainer.policy, lambda rows, number: rows <= 2), []
+    trainer.policy.model.get_base_model().get_decoder().register_forward_pre_hook(
+        lambda module, args, kwargs: lengths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    before = {name: weight.detach().clone() for name, weight in trainer.policy.trainable().items()}
+    trainer.try_out([1, 40, 41], free=1e12)
+    assert passes == [4, 2, 2]
+    assert set(lengths) == {3 + config.sample.max_completion_length}
+    assert (trainer.updater.micro_batch_size, trainer.collector.rows_at_once) == (2, 4)
+    assert [line.split(":")[0] for line in lines] == ["in the trial at the start"]
+    for name, weight in trainer.policy.trainable().items():
+        assert torch.equal(weight, before[name])
+        assert weight.grad is None
+    trainer.updater.update(*rollouts_of(config), 1)
+    assert passes[3:] == [2, 2]
+
+
+def test_rows_at_once_come_from_the_memory_that_is_free(tmp_path: Path) -> None:
+    lines: list[str] = []
+    trainer = trainer_of(settings(), tmp_path, lines)
+    # 2 layers, 2 heads of 8, keys and values in float32, 19 tokens; a half more for the layer that grows.
+    trainer.try_out([1, 40, 41], free=3.1 * (2 * 2 * 8 * 2 * 4 * 19) * 1.5)
+    assert trainer.collector.rows_at_once == 3
+    assert "3 rows at once" in lines[0]
+
+
 # --- remembered -------------------------------------------------------------------------------------------------
 
 
 def test_the_sizes_are_in_the_metrics_and_a_resumed_run_starts_with_them(tmp_path: Path) -> None:
-    config = settings(train={"micro_batch_size": 4})
-    gate = Gate(RenderSettings().methods)
-    pool = Pool((), "test")
-
-    def made(config: Config = config) -> Trainer:
-        policy, journal = tiny_policy(), Journal(tmp_path, COLUMNS)
-        mix = mix_of(lambda candidate: 0.5, gate)
-        return Trainer(config, policy, Collector(config, policy, None, gate, mix, journal.rollout), pool, journal)
+    def made(size: int = 4) -> Trainer:
+        return trainer_of(settings(train={"micro_batch_size": size}), tmp_path, [])
 
     first = made()
     first.updater.micro_batch_size, first.collector.rows_at_once = 2, 1
@@ -232,7 +265,7 @@ def test_the_sizes_are_in_the_metrics_and_a_resumed_run_starts_with_them(tmp_pat
     assert (resumed.updater.micro_batch_size, resumed.collector.rows_at_once) == (4, 4)
     resumed.resume()
     assert (resumed.updater.micro_batch_size, resumed.collector.rows_at_once) == (2, 1)
-    lowered = made(settings(train={"micro_batch_size": 1}))
+    lowered = made(1)
     lowered.resume()
     assert lowered.updater.micro_batch_size == 1
     assert {"micro_batch_size", "rows_at_once"} <= set(COLUMNS)
