@@ -1,4 +1,4 @@
-"""Calls to a judge that may fail: asked again with growing pauses, and held while the judge is down.
+"""Calls that may fail, to a judge or another model: asked again with growing pauses, held while it is down.
 
 Back-off   before try n + 1: uniform(0, min(30 s, 1 s * 2^(n - 1))) ("full jitter"), or what Retry-After asks for.
 Breaker    the judge counts as down when money is spent (402), or when `outage_after` answers in a row were given up for
@@ -20,11 +20,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Generic, TypeVar
 
 from render.errors import UserError
 from reward.faults import Fault
 from reward.settings import VlmSettings
-from reward.verdict import Answer
+
+Reply = TypeVar("Reply")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 OWN_LOOKS = 2  # failed looks with a comparison after which every other one is with the known question
@@ -104,12 +106,12 @@ class Meter:
         return Totals(**counts, cost=cost, waited_s=waited + waiting_s, faults=faults)
 
 
-class Line:
-    """The line to one judge. `call` may be used by several threads at once.
+class Line(Generic[Reply]):
+    """The line to one judge, or to whatever model `who` names. `call` may be used by several threads at once.
 
     on_wait(text): one line for a person whenever the run begins to wait, still waits, or goes on.
-    known: asks a question that any working judge answers. pause_scale: the unit of the back-off in seconds; tests make
-    it small.
+    known: asks a question that any working model answers; what it and `send` return is neither None nor a Fault.
+    pause_scale: the unit of the back-off in seconds; tests make it small.
     """
 
     def __init__(
@@ -117,9 +119,10 @@ class Line:
         title: str,
         settings: VlmSettings,
         meter: Meter,
-        known: Callable[[], Answer],
+        known: Callable[[], Reply],
         on_wait: Callable[[str], None],
         pause_scale: float = 1.0,
+        who: str = "judge",
     ) -> None:
         self.title = title
         self.settings = settings
@@ -127,6 +130,7 @@ class Line:
         self.known = known
         self.on_wait = on_wait
         self.pause_scale = pause_scale
+        self.who = who
         self.random = random.Random()
         self.changed = threading.Condition()
         self.answered = 0
@@ -139,7 +143,7 @@ class Line:
         self.stop_text: str | None = None
         self.closed = False
 
-    def call(self, send: Callable[[], Answer]) -> Answer:
+    def call(self, send: Callable[[], Reply]) -> Reply:
         """The answer of `send`, asked as often as it takes. Raises Fault (given up) or JudgeOutage."""
         looks, proved = 0, False
         while True:
@@ -152,7 +156,7 @@ class Line:
                 if looking:
                     self._looked(None)
                 raise
-            if isinstance(found, Answer):
+            if found is not None and not isinstance(found, Fault):
                 self._worked(1)
                 if not other:
                     return found
@@ -162,14 +166,14 @@ class Line:
             elif found is not None and (not found.of_service or proved or self._gave_up(found, answered)):
                 raise found
 
-    def once(self, send: Callable[[], Answer]) -> Answer:
+    def once(self, send: Callable[[], Reply]) -> Reply:
         """The same without waiting for an outage to end: for a first question, when there is nothing to lose yet."""
         found, _ = self._try(send, self.settings.tries)
-        if isinstance(found, Answer):
+        if found is not None and not isinstance(found, Fault):
             return found
-        raise found or JudgeOutage(f"the judge {self.title} was closed")
+        raise found or JudgeOutage(f"the {self.who} {self.title} was closed")
 
-    def _try(self, send: Callable[[], Answer], tries: int) -> tuple[Answer | Fault | None, int]:
+    def _try(self, send: Callable[[], Reply], tries: int) -> tuple[Reply | Fault | None, int]:
         """The answer, the fault of the last try, or None where an outage came between two tries; and how many answers
         there had been when the last try began."""
         for attempt in range(tries):
@@ -201,12 +205,12 @@ class Line:
             try:
                 while True:
                     if self.closed:
-                        raise JudgeOutage(f"the judge {self.title} was closed")
+                        raise JudgeOutage(f"the {self.who} {self.title} was closed")
                     if self.down_since is None:
                         return False
                     if self.stop_text is not None:
                         raise JudgeOutage(
-                            f"the judge {self.title} is down ({self.down_text}) and the run was told to stop: "
+                            f"the {self.who} {self.title} is down ({self.down_text}) and the run was told to stop: "
                             f"{self.stop_text}"
                         )
                     if self.settings.on_outage == "stop":
@@ -226,8 +230,8 @@ class Line:
     def _advice(self) -> str:
         what = "buy credits" if self.down_text.startswith("402") else "see to it"
         return (
-            f"the judge {self.title} is down: {self.down_text}; {what} and resume the run: every answer so far is kept "
-            f'in {self.settings.cache} (or let it wait by itself: [reward.vlm] on_outage = "pause")'
+            f"the {self.who} {self.title} is down: {self.down_text}; {what} and resume the run: every answer so far is "
+            f'kept in {self.settings.cache} (or let it wait by itself: [reward.vlm] on_outage = "pause")'
         )
 
     def _gave_up(self, fault: Fault, answered: int) -> bool:
@@ -247,7 +251,7 @@ class Line:
             waits = self.settings.on_outage == "pause" and self.stop_text is None
         self.meter.add(outages=1)
         if waits:
-            self.on_wait(f"judge down: {fault.text}; looking again in {self.settings.pause_s:g} s")
+            self.on_wait(f"{self.who} down: {fault.text}; looking again in {self.settings.pause_s:g} s")
         return False
 
     def _looked(self, fault: Fault | None) -> None:
@@ -261,7 +265,7 @@ class Line:
             self.next_look = time.monotonic() + self.settings.pause_s
             if fault is not None and self.down_since is not None:
                 self.down_text = fault.text
-                text = f"judge down for {time.monotonic() - self.down_since:.0f} s: {fault.text}; "
+                text = f"{self.who} down for {time.monotonic() - self.down_since:.0f} s: {fault.text}; "
                 text += f"looking again in {self.settings.pause_s:g} s"
             self.changed.notify_all()
         if text:
@@ -277,7 +281,7 @@ class Line:
         if since is not None:
             seconds = time.monotonic() - since
             self.meter.waited(seconds)
-            self.on_wait(f"judge is back after {seconds:.0f} s")
+            self.on_wait(f"{self.who} is back after {seconds:.0f} s")
 
     def waiting_s(self) -> float:
         """Seconds that the present outage has lasted; 0 if there is none."""

@@ -20,7 +20,10 @@ from reward.pool import Pool, load_pool, paint_pool, unpainted
 from reward.settings import PoolSettings, RewardSettings, SubjectSettings
 
 DEFAULT = Path("configs") / "laptop.toml"
-OF_TRAINING = ("run", "prompt", "policy", "warm_start", "lora", "sample", "train", "checkpoint", "probe")
+OF_TRAINING = (
+    *("run", "prompt", "policy", "warm_start", "lora", "sample", "train", "checkpoint", "probe"),
+    *("gallery", "tracking"),
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from render.errors import SetupError
@@ -17,6 +18,9 @@ from reward.faults import Fault, fault_of
 from reward.pictures import data_uri
 from reward.settings import VlmSettings
 from reward.verdict import MAX_TOKENS, TOP_LOGPROBS, Answer, Prompt, letters, read_verdict, sigmoid
+
+if TYPE_CHECKING:
+    from huggingface_hub import InferenceClient
 
 HUGGING_FACE = (".huggingface.co", ".huggingface.cloud", ".hf.space")
 NO_KEY = "none"  # an empty key would make huggingface_hub send its own token to whatever server it is
@@ -37,6 +41,49 @@ def key_of(settings: VlmSettings) -> str | None:
     return key or None
 
 
+def place(settings: VlmSettings) -> str:
+    """Who is asked: the provider, or the server's address."""
+    return settings.provider if settings.backend == "providers" else settings.base_url.rstrip("/")
+
+
+def identity(settings: VlmSettings) -> str:
+    """Of the one who answers, for the keys of caches."""
+    return json.dumps([settings.backend, settings.model, place(settings)])
+
+
+def connect(settings: VlmSettings, who: str = "judge") -> InferenceClient:
+    """The client for back end `providers` or `server`; no request is sent yet. who: for the message.
+
+    Raises SetupError where the token is missing or the network is switched off.
+    """
+    from huggingface_hub import InferenceClient, constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise SetupError(
+            "HF_HUB_OFFLINE is set, so that huggingface_hub sends nothing, not even to a server of your own: "
+            f"unset it for the {who} ({settings.backend})"
+        )
+    key = key_of(settings)
+    if settings.backend == "providers" and key is None:
+        raise SetupError(
+            f"the {who} needs a token of Hugging Face with the right to call Inference Providers: set the "
+            f"environment variable {settings.key_variable} (or, for HF_TOKEN, log in with `hf auth login`)"
+        )
+    target = {"provider" if settings.backend == "providers" else "base_url": place(settings)}
+    return InferenceClient(api_key=key or NO_KEY, timeout=settings.timeout_s, **target)
+
+
+def complete(
+    client: InferenceClient, model: str, conversation: list[dict[str, Any]], options: Mapping[str, Any]
+) -> Any:
+    """The chat completion (nested dicts) that one request brings. Raises Fault where none comes back."""
+    try:
+        return client.chat_completion(conversation, model=model, **options)
+    # Which exceptions a transport library raises is nothing to rely on; fault_of raises what is not a fault of it.
+    except Exception as error:
+        raise fault_of(error) from error
+
+
 class RemoteJudge:
     """Back end `providers` or `server`. Raises SetupError where the token is missing or the network is switched off."""
 
@@ -44,37 +91,17 @@ class RemoteJudge:
     concurrent = True
 
     def __init__(self, settings: VlmSettings) -> None:
-        from huggingface_hub import InferenceClient, constants
-
-        if constants.HF_HUB_OFFLINE:
-            raise SetupError(
-                "HF_HUB_OFFLINE is set, so that huggingface_hub sends nothing, not even to a server of your own: "
-                f"unset it for the judge ({settings.backend})"
-            )
-        key = key_of(settings)
-        if settings.backend == "providers" and key is None:
-            raise SetupError(
-                f"the judge needs a token of Hugging Face with the right to call Inference Providers: set the "
-                f"environment variable {settings.key_variable} (or, for HF_TOKEN, log in with `hf auth login`)"
-            )
         self.model = settings.model
         self.image_size = settings.image_size
-        where = settings.provider if settings.backend == "providers" else settings.base_url.rstrip("/")
-        self.name = f"{settings.model} at {where}"
-        self.identity = json.dumps([settings.backend, settings.model, where])
-        target = {"provider": where} if settings.backend == "providers" else {"base_url": where}
-        self.client = InferenceClient(api_key=key or NO_KEY, timeout=settings.timeout_s, **target)
+        self.name = f"{settings.model} at {place(settings)}"
+        self.identity = identity(settings)
+        self.client = connect(settings)
 
     def ask(self, first: bytes, second: bytes, prompt: Prompt) -> Answer:
         options: dict[str, Any] = {"max_tokens": MAX_TOKENS[prompt.mode], "temperature": 0.0}
         if prompt.mode == "soft":
             options |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        try:
-            reply = self.client.chat_completion(messages(first, second, prompt), model=self.model, **options)
-        # Which exceptions a transport library raises is nothing to rely on; fault_of raises what is not a fault of it.
-        except Exception as error:
-            raise fault_of(error) from error
-        return read_reply(reply, prompt.mode)
+        return read_reply(complete(self.client, self.model, messages(first, second, prompt), options), prompt.mode)
 
 
 def messages(first: bytes, second: bytes, prompt: Prompt) -> list[dict[str, Any]]:
@@ -86,14 +113,7 @@ def messages(first: bytes, second: bytes, prompt: Prompt) -> list[dict[str, Any]
 
 def read_reply(reply: Any, mode: str) -> Answer:
     """The answer in a chat completion (nested dicts). Raises Fault where it holds none."""
-    tokens = tuple(
-        count if isinstance(count := _at(reply, "usage", name), int) else 0
-        for name in ("prompt_tokens", "completion_tokens")
-    )
-    paid = (tokens[0], tokens[1])
-    if _at(reply, "choices", 0) is None:
-        raise Fault("json", "what came back is not the JSON of an answer", tokens=paid)
-    content = _at(reply, "choices", 0, "message", "content")
+    paid, content = content_of(reply)
     if mode == "soft":
         pairs = _logprobs(_at(reply, "choices", 0, "logprobs", "content", 0))
         if not pairs and isinstance(content, str):
@@ -110,10 +130,22 @@ def read_reply(reply: Any, mode: str) -> Answer:
     return Answer(first, None, None, reason, *paid)
 
 
-def _logprobs(place: Any) -> list[tuple[str, float | None]]:
+def content_of(reply: Any) -> tuple[tuple[int, int], Any]:
+    """((tokens in, tokens out), content) of a chat completion. Raises Fault where it is none."""
+    tokens = tuple(
+        count if isinstance(count := _at(reply, "usage", name), int) else 0
+        for name in ("prompt_tokens", "completion_tokens")
+    )
+    paid = (tokens[0], tokens[1])
+    if _at(reply, "choices", 0) is None:
+        raise Fault("json", "what came back is not the JSON of an answer", tokens=paid)
+    return paid, _at(reply, "choices", 0, "message", "content")
+
+
+def _logprobs(position: Any) -> list[tuple[str, float | None]]:
     """(token, log-probability) of one place in the reply, most probable first; empty where the server told none."""
     found: list[tuple[str, float | None]] = []
-    for entry in _at(place, "top_logprobs") or ():
+    for entry in _at(position, "top_logprobs") or ():
         token, value = _at(entry, "token"), _at(entry, "logprob")
         if isinstance(token, str) and isinstance(value, int | float):
             found.append((token, float(value)))

@@ -91,8 +91,8 @@ def _absent_weights(settings: VlmSettings) -> str:
     return f"judge: {where} lacks {absent[0]}{others}{fetch}"
 
 
-def advice(name: str, fault: Fault, settings: VlmSettings) -> str:
-    """One line about a judge that did not answer its first question, with what to look at."""
+def advice(name: str, fault: Fault, settings: VlmSettings, who: str = "judge") -> str:
+    """One line about a judge, or whoever, that did not answer its first question, with what to look at."""
     hints = {
         "401": f"is the token in the environment variable {settings.key_variable} right?",
         "403": f"may the token in the environment variable {settings.key_variable} use this model?",
@@ -102,5 +102,5 @@ def advice(name: str, fault: Fault, settings: VlmSettings) -> str:
         "refused": "is the server running, and the address right?",
         "verdict": "a model that gives no readable verdict cannot judge; name another",
     }
-    text = f"the judge {name} does not answer: {fault.text}"
+    text = f"the {who} {name} does not answer: {fault.text}"
     return f"{text}; {hints[fault.kind]}" if fault.kind in hints else text
