@@ -69,6 +69,7 @@ def overrides(arguments: argparse.Namespace, server: JudgeServer, folder: Path) 
         "run.folder": folder,
         "sample.group_size": arguments.group,
         "probe.samples": 0,
+        "gallery.every": 0,
         "reward.judge": "vlm",
         "reward.vlm.backend": "server",
         "reward.vlm.base_url": server.url,

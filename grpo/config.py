@@ -13,7 +13,9 @@ from typing import Any
 
 import tomli_w
 
+from grpo.background import GallerySettings
 from grpo.small import WarmStartSettings
+from grpo.tracking import TrackingSettings
 from render.errors import ConfigError
 from render.reading import flatten, read_table, read_toml
 from render.settings import RenderSettings, setting
@@ -171,6 +173,8 @@ class Config:
     pool: PoolSettings = field(default_factory=PoolSettings)
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     probe: ProbeSettings = field(default_factory=ProbeSettings)
+    gallery: GallerySettings = field(default_factory=GallerySettings)
+    tracking: TrackingSettings = field(default_factory=TrackingSettings)
 
     @property
     def rollouts_per_step(self) -> int:

@@ -31,6 +31,7 @@ from rich.console import Console
 
 from grpo import config as configs
 from grpo.check import print_plan, refuse_missing
+from grpo.companions import Companions
 from grpo.config import Config
 from grpo.folder import latest_folder, new_folder, read_rows
 from grpo.journal import Follower, Journal
@@ -43,6 +44,7 @@ from render.farm import Farm
 # what an out-of-memory error asks to change: they change how the gradient is computed, not what it is.
 MAY_CHANGE = (
     *("run.steps", "run.folder", "run.name", "run.max_unscored_steps", "render.workers", "checkpoint."),
+    *("gallery.", "tracking."),
     *("train.micro_batch_size", "train.gradient_checkpointing", "train.logprob_chunk", "train.logprob_keep_mb"),
 )
 
@@ -107,10 +109,26 @@ def train(config: Config, path: str, resume: str | None, console: Console, ranks
         )
     folder, resuming = ranks.once(lambda: run_folder(config, path, resume, console))
     ranks.once(lambda: refuse_missing(config))
-    with studio(config, console, ranks) as farm:
-        code = _train(config, folder, resuming, farm, stop, console, started, ranks)
+
+    def say(text: str) -> None:
+        if ranks.first:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(f"rank {ranks.rank}: {text}", file=sys.stderr)
+
+    with accompanied(config, folder, say, ranks) as companions, studio(config, console, ranks) as farm:
+        code = _train(config, folder, resuming, farm, companions, stop, console, say, started, ranks)
     ranks.close()
     return code
+
+
+def accompanied(
+    config: Config, folder: Path, say: Callable[[str], None], ranks: Ranks
+) -> contextlib.AbstractContextManager[Companions | None]:
+    """What goes beside the run, once for all ranks."""
+    if not ranks.first:
+        return contextlib.nullcontext()
+    return Companions(config, folder, say)
 
 
 @contextlib.contextmanager
@@ -135,8 +153,10 @@ def _train(
     folder: Path,
     resuming: bool,
     farm: Farm | None,
+    companions: Companions | None,
     stop: Stop,
     console: Console,
+    say: Callable[[str], None],
     started: float,
     ranks: Ranks,
 ) -> int:
@@ -153,12 +173,6 @@ def _train(
     from reward.gate import Gate
     from reward.judge import JudgeOutage
     from reward.mix import display_name
-
-    def say(text: str) -> None:
-        if ranks.first:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            print(f"rank {ranks.rank}: {text}", file=sys.stderr)
 
     with Stages(console) as stages:
         gate = Gate(config.render.methods)
@@ -186,6 +200,11 @@ def _train(
         for kind in ("sampled", "painted", "scored"):
             steps.event(kind)
 
+    def on_step(metrics: dict[str, Any], sheet: Path) -> None:
+        steps.finished(metrics, sheet)
+        if companions is not None:
+            companions.step(metrics, sheet)
+
     collector = Collector(config, policy, farm, gate, mix, on_rollout, steps.event, say, ranks)
     trainer = Trainer(config, policy, collector, pool, journal, lambda: stop.asked, say, ranks, on_other)
     if resuming:
@@ -202,12 +221,14 @@ def _train(
     sampler = Sampler(config, policy, farm, gate, mix, pool, config.probe.samples)
     probe = Probe(folder / "probe", sampler, console)
     stop.on_asked = lambda: mix.stop("the run was told to stop")
+    if companions is not None and companions.where:
+        say(companions.where)
     seen, code = "", 0
     try:
         ranks.once(lambda: probe.before(trainer.step))
         stop.training = True
         with steps:
-            trainer.run(steps.finished)
+            trainer.run(on_step)
         stop.training = False
         seen = "" if stop.asked else ranks.once(lambda: probe.after(trainer.step))
     except Stopped:
@@ -219,8 +240,9 @@ def _train(
     finally:
         mix.close()
     stop.training = False
-    if not ranks.first:
+    if companions is None:
         return code
+    companions.close()
     rows = read_rows(folder / "metrics.jsonl")
     rewards: dict[int, list[float]] = {row["step"]: [] for row in rows}
     for record in read_rows(folder / "rollouts.jsonl"):
@@ -234,7 +256,9 @@ def _train(
     if seen:
         say(seen)
     where = f"the run is in {folder}: sheets/ and curve.png to look at, metrics.csv to plot, rollouts.jsonl to read"
-    console.print(where, markup=False, highlight=False, soft_wrap=True)
+    say(where)
+    if companions.where:
+        say(companions.where)
     print(line, flush=True)
     return code
 

@@ -25,6 +25,7 @@ SMALL = {
     "sample.max_completion_length": 260,
     "render.workers": 1,
     "probe.samples": 0,
+    "gallery.every": 0,
 }
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
+from small_runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
 
 from grpo import config as configs
 from grpo.check import missing
@@ -21,6 +21,7 @@ def test_the_reward_rises_and_no_browser_is_needed(tmp_path: Path) -> None:
     sets = {
         "warm_start.steps": SMALL["warm_start.steps"],
         "run.folder": tmp_path,
+        "gallery.every": 0,
         "run.steps": 6,
         "sample.max_completion_length": 280,
         "sample.top_p": 0.9,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from families import VISION
 from peft import AutoPeftModel
-from runs import (
+from small_runs import (
     LAPTOP,
     ROOT,
     SMALL,
@@ -96,6 +96,7 @@ def test_judge_led_runs_whole_on_a_tiny_model_of_the_target_class(tmp_path: Path
         "train.learning_rate": 2e-3,  # three steps have to show
         "train.warmup_steps": 0,
         "render.workers": 1,
+        "gallery.every": 0,
     }
     sets = [part for key, value in overrides.items() for part in ("--set", f"{key}={value}")]
     line = [sys.executable, "-m", "grpo.run", str(JUDGE_LED), *sets, "--resume"]

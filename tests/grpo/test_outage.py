@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from runs import ROOT, SMALL, command, complete, steps_done, warm_start_is_cached  # noqa: F401 - a fixture
+from small_runs import ROOT, SMALL, command, complete, steps_done, warm_start_is_cached  # noqa: F401 - a fixture
 
 from bench.judge_server import JudgeServer
 from grpo.checkpoint import latest

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from parts import tiny_policy
-from runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
 from safetensors.torch import load_file, save_file
+from small_runs import ROOT, SMALL, warm_start_is_cached  # noqa: F401 - a fixture
 
 from grpo import checkpoint
 from grpo.folder import read_rows

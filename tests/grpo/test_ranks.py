@@ -12,12 +12,12 @@ import psutil
 import pytest
 import torch
 from rank_updates import CASES
+from small_runs import ROOT, SMALL, steps_done, warm_start_is_cached  # noqa: F401 - a fixture
 from test_run import essence, weights
 
 from grpo.folder import read_rows
 from grpo.ranks import ALONE, Ranks, join
 from render.errors import ConfigError
-from runs import ROOT, SMALL, steps_done, warm_start_is_cached  # noqa: F401 - a fixture
 
 HERE = Path(__file__).parent
 CONTROL = ROOT / "configs" / "control.toml"
@@ -83,7 +83,7 @@ def test_without_torchrun_a_process_is_alone() -> None:
 
 def line(folder: Path, *extra: str, **settings: object) -> list[str]:
     values = {
-        **{"warm_start.steps": SMALL["warm_start.steps"], "run.folder": folder, "run.steps": 3},
+        **{"warm_start.steps": SMALL["warm_start.steps"], "run.folder": folder, "run.steps": 3, "gallery.every": 0},
         **{"sample.group_size": 5, "sample.max_completion_length": 60, "train.micro_batch_size": 2},
         **settings,
     }

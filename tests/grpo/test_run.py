@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from runs import (
+from small_runs import (
     LAPTOP,
     ROOT,
     SMALL,
@@ -99,7 +99,9 @@ def test_a_run_stops_after_its_step_when_asked_and_leaves_no_process(tmp_path: P
 
 
 def test_a_finished_run_has_everything_and_its_last_line_is_for_machines(tmp_path: Path) -> None:
-    output = complete(command(tmp_path, **{"run.steps": 2, "sample.group_size": 4, "probe.samples": 2}))
+    output = complete(
+        command(tmp_path, **{"run.steps": 2, "sample.group_size": 4, "probe.samples": 2, "gallery.every": 2})
+    )
     folder = tmp_path / "laptop"
     fields = dict(field.split("=") for field in output.strip().splitlines()[-1].split(" "))
     assert list(fields) == [
@@ -111,6 +113,8 @@ def test_a_finished_run_has_everything_and_its_last_line_is_for_machines(tmp_pat
     assert "on-policy" in output
     assert "probe of 2 samples, before -> after: reward " in output
     assert (folder / "probe" / "before_after.png").read_bytes().startswith(b"\x89PNG")
+    assert f"gallery: {(folder / 'gallery' / 'index.html').as_uri()}, " in output
+    assert len(list((folder / "gallery" / "thumbs").rglob("step_*"))) == len(list((folder / "paintings").iterdir()))
     rollouts = read_rows(folder / "rollouts.jsonl")
     for row in rollouts:
         name = f"step_{row['step']:04d}_{row['index']:02d}"
