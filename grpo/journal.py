@@ -7,6 +7,8 @@
     rollouts.partial.jsonl the step in flight: a line as soon as a rollout has its verdict, without advantage yet
     sketches/ paintings/   step_0001_00.js and .png
     sheets/                a contact sheet a step
+    gallery/ report/       what grpo.gallery and grpo.report make of it
+    refresh.lock           held by whoever keeps gallery/ fresh
     curve.png              reward over the steps, as paid and without the luck of the draw
     checkpoints/           see checkpoint.py
 
