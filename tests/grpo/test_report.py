@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grpo import report, report_diversity
-from grpo.report_diversity import Looks, feature_distances, look
-from grpo.report_draw import draws
-from grpo.report_plot import Panel, Sheet, round_ticks, spread, step_ticks, unbroken
-from grpo.report_source import load
-from grpo.report_tables import ABSENT
+from grpo.report import __main__ as report
+from grpo.report import diversity as diversity
+from grpo.report.diversity import Looks, feature_distances, look
+from grpo.report.draw import draws
+from grpo.report.plot import Panel, Sheet, round_ticks, spread, step_ticks, unbroken
+from grpo.report.source import load
+from grpo.report.tables import ABSENT
 from render.errors import UserError
 from reward.pool import Pool
 from reward.strength import Strengths
@@ -345,7 +346,7 @@ def test_a_mistake_ends_in_one_line(tmp_path: Path, what: str, capsys: pytest.Ca
 
 
 def test_torch_is_not_needed() -> None:
-    line = "import sys, grpo.report; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    line = "import sys, grpo.report.__main__; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", line], cwd=ROOT).returncode == 0
 
 
@@ -396,7 +397,7 @@ def test_the_draw_is_judged_by_the_whole_run_as_the_trainer_does(run: Path) -> N
 def test_paintings_are_measured_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, cache = load(run), tmp_path / "features.jsonl"
     first = look(source, cache)
-    monkeypatch.setattr(report_diversity.features, "measure_picture", lambda picture: pytest.fail("measured again"))
+    monkeypatch.setattr(diversity.features, "measure_picture", lambda picture: pytest.fail("measured again"))
     second = look(source, cache)
     assert first is not None
     assert second is not None
@@ -415,7 +416,7 @@ def test_a_painting_that_has_changed_is_measured_again(run: Path, tmp_path: Path
 
 def test_an_interrupted_report_goes_on(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, cache = load(run), tmp_path / "features.jsonl"
-    measure, calls = report_diversity._measure, []
+    measure, calls = diversity._measure, []
 
     def interrupted(*arguments: Any) -> dict[str, Any]:
         calls.append(arguments[0])
@@ -423,13 +424,13 @@ def test_an_interrupted_report_goes_on(run: Path, tmp_path: Path, monkeypatch: p
             raise KeyboardInterrupt
         return measure(*arguments)
 
-    monkeypatch.setattr(report_diversity, "_measure", interrupted)
+    monkeypatch.setattr(diversity, "_measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
         look(source, cache)
     cache.write_bytes(cache.read_bytes() + b'{"step": 3, "gro')  # and the last line cut short
     look(source, cache)
     assert calls == [(1, 0), (3, 0), (3, 0), (6, 0)]
-    monkeypatch.setattr(report_diversity, "_measure", lambda *arguments: pytest.fail("measured again"))
+    monkeypatch.setattr(diversity, "_measure", lambda *arguments: pytest.fail("measured again"))
     look(source, cache)
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from grpo.report_numbers import correlation, correlation_inside, cuts, fit_line, mean, median, parts_of_rise
+from grpo.report.numbers import correlation, correlation_inside, cuts, fit_line, mean, median, parts_of_rise
 
 
 @pytest.mark.parametrize(

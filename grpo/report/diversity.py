@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo.folder import read_rows, write_error
-from grpo.report_source import Source
+from grpo.report.source import Source
 from render import pixels
 from render.disk import write_whole
 from reward import features

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from grpo.report_numbers import LOW
-from grpo.report_plot import COLOURS, INK, SOFT, Panel, Sheet, Values, spread
-from grpo.report_source import Source
-from grpo.report_tables import ABSENT, Found, number
+from grpo.report.numbers import LOW
+from grpo.report.plot import COLOURS, INK, SOFT, Panel, Sheet, Values, spread
+from grpo.report.source import Source
+from grpo.report.tables import ABSENT, Found, number
 
 WIDTH, PANEL_WIDTH, PANEL_HEIGHT, MARGIN, HEAD = 1500, 480, 290, 20, 64
 RAW, ADJUSTED, GOOD, BAD, LOST = "#b9b3a6", "#d9663b", "#2f6f8f", "#c0504d", "#c9c6bf"

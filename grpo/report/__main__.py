@@ -5,8 +5,8 @@ Of several it prints a table with a column each, and writes comparison.md and co
 report folder (or FOLDER), with everything about each of them below the table.
 
 RUN is a run folder, or a metrics.csv with TRL's columns that some other trainer wrote: published curves lie beside
-ours, and what a file cannot say is shown as "not in this file". The formulas stand in grpo.report_numbers (thirds,
-trend, where a rise came from), grpo.report_diversity (distances) and grpo.report_draw (luck of the draw).
+ours, and what a file cannot say is shown as "not in this file". The formulas stand in grpo.report.numbers (thirds,
+trend, where a rise came from), grpo.report.diversity (distances) and grpo.report.draw (luck of the draw).
 
 The paintings are measured once; an interrupted report goes on where it stopped. --json prints every number.
 Exit codes: 0 done, 2 a mistake (one line says what), 130 stopped.
@@ -26,13 +26,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from grpo.folder import write_error
-from grpo.report_analysis import analyse
-from grpo.report_comparison import comparison, names
-from grpo.report_diversity import feature_distances, look
-from grpo.report_draw import draws
-from grpo.report_picture import overview, side_by_side
-from grpo.report_source import Source, load
-from grpo.report_tables import ABSENT, Found, Table, each_step, tables
+from grpo.report.analysis import analyse
+from grpo.report.comparison import comparison, names
+from grpo.report.diversity import feature_distances, look
+from grpo.report.draw import draws
+from grpo.report.picture import overview, side_by_side
+from grpo.report.source import Source, load
+from grpo.report.tables import ABSENT, Found, Table, each_step, tables
 from grpo.stages import Stages
 from render.disk import write_whole
 from render.errors import UserError, exit_code

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from grpo.report_numbers import LOW, mean
-from grpo.report_tables import ABSENT, NONE, Found, Table, number, term_name
+from grpo.report.numbers import LOW, mean
+from grpo.report.tables import ABSENT, NONE, Found, Table, number, term_name
 
 Get = Callable[[Found], Any]
 # What follows a missing key: the file cannot say it.

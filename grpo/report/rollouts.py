@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from grpo.advantage import advantages
-from grpo.report_diversity import Group
-from grpo.report_numbers import LOW, correlation, correlation_inside, parts_of_rise
-from grpo.report_source import Sample
+from grpo.report.diversity import Group
+from grpo.report.numbers import LOW, correlation, correlation_inside, parts_of_rise
+from grpo.report.source import Sample
 
 Thirds = Sequence[Sequence[Sample]]
 

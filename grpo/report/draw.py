@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from grpo.report_source import Source
+from grpo.report.source import Source
 from reward.base import Reference
 from reward.pool import EMBEDDED, TIERS, Pool
 from reward.strength import Strengths

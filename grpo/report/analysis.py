@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from grpo import report_rollouts as of_rollouts
-from grpo.report_diversity import Group
-from grpo.report_draw import Draws
-from grpo.report_numbers import (
+from grpo.report import rollouts as of_rollouts
+from grpo.report.diversity import Group
+from grpo.report.draw import Draws
+from grpo.report.numbers import (
     LOW,
     NAMES,
     correlation,
@@ -24,7 +24,7 @@ from grpo.report_numbers import (
     mean,
     median,
 )
-from grpo.report_source import Sample, Source
+from grpo.report.source import Sample, Source
 
 Thirds = list[float | None]
 TIME_PARTS = ("sample", "paint_waited", "score", "train")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grpo.report_numbers import LOW
+from grpo.report.numbers import LOW
 
 ABSENT = "not in this file"
 NONE = "-"
