@@ -16,6 +16,7 @@ from test_out_of_memory import limit, rollouts_of, settings
 
 from grpo import update as updates
 from grpo.ranks import join
+from render.errors import ConfigError
 from reward.base import Verdict
 
 BASE = {"learning_rate": 0.5, "micro_batch_size": 1, "max_grad_norm": 0.0}
@@ -31,6 +32,11 @@ CASES = {
     "one scored row": {"beta": 0.1},
     "memory": {"micro_batch_size": 2},
 }
+
+
+def refuse(rank: int) -> None:
+    if rank == 1:
+        raise ConfigError("rank 1 has no token")
 
 
 def main(folder: Path) -> None:
@@ -62,6 +68,10 @@ def main(folder: Path) -> None:
             "size": updater.micro_batch_size,
             "lines": lines,
         }
+    try:
+        ranks.each(lambda: refuse(ranks.rank))
+    except ConfigError as error:
+        found["error of the second"] = error
     torch.save(found, folder / f"{ranks.count}_{ranks.rank}.pt")
     ranks.close()
 
