@@ -94,6 +94,7 @@ class Refresher:
         self._changed = threading.Condition()
         self._wanted = self._closing = False
         self._behind = False  # a step was done since the last request
+        self._claim: Claim | None = Claim(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
 
@@ -136,16 +137,17 @@ class Refresher:
             self._thread.start()
 
     def _work(self) -> None:
-        claim = Claim(self.folder)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted or self._closing)
                 if not self._wanted:
                     break
                 self._wanted = False
-            claim.take()
+            if self._claim is not None:
+                self._claim.take()
             self._refresh()
-        claim.release()
+        if self._claim is not None:
+            self._claim.release()
 
     def _refresh(self) -> None:
         try:

@@ -10,6 +10,8 @@ from rich.table import Table
 
 from grpo.config import Config
 from grpo.memory import plan, remedy
+from grpo.publish.settings import lacking
+from grpo.tracking import absent
 from render.chromium import find_browser, find_driver
 from render.errors import SetupError
 from render.reading import documentation, flatten
@@ -111,7 +113,7 @@ class Missing:
 def missing(config: Config) -> list[Missing]:
     """What the run needs and this machine does not have, one line each."""
     if config.reward.task == "fills":
-        return [*_missing_policy(config), *_missing_memory(config)]
+        return [*_missing_policy(config), *_missing_memory(config), *_missing_companions(config)]
     return [
         *_missing_policy(config),
         *_missing_preference(config),
@@ -119,6 +121,7 @@ def missing(config: Config) -> list[Missing]:
         *_missing_memory(config),
         *_missing_pool(config),
         *_missing_studio(config),
+        *_missing_companions(config),
     ]
 
 
@@ -144,9 +147,9 @@ def scorers_not_at_hand(config: Config) -> dict[str, str]:
     pool = _missing_pool(config)
     if pool:
         found |= dict.fromkeys(("pool", "preference", "judge"), pool[0].text.removesuffix("; the run downloads it"))
-    for name, lacking in (("preference", _missing_preference(config)), ("judge", _missing_judge(config))):
-        if lacking:
-            found.setdefault(name, lacking[0].text)
+    for name, parts in (("preference", _missing_preference(config)), ("judge", _missing_judge(config))):
+        if parts:
+            found.setdefault(name, parts[0].text)
     return found
 
 
@@ -178,6 +181,10 @@ def _missing_judge(config: Config) -> list[Missing]:
     if config.reward.judge != "vlm":
         return []
     return [Missing(line) for line in judge_setup.missing(config.reward.vlm)]
+
+
+def _missing_companions(config: Config) -> list[Missing]:
+    return [Missing(line) for line in (absent(config.tracking), lacking(config.publish)) if line]
 
 
 def _missing_memory(config: Config) -> list[Missing]:

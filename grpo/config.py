@@ -14,6 +14,7 @@ from typing import Any
 import tomli_w
 
 from grpo.background import GallerySettings
+from grpo.publish.settings import PublishSettings
 from grpo.small import WarmStartSettings
 from grpo.tracking import TrackingSettings
 from render.errors import ConfigError
@@ -175,6 +176,7 @@ class Config:
     probe: ProbeSettings = field(default_factory=ProbeSettings)
     gallery: GallerySettings = field(default_factory=GallerySettings)
     tracking: TrackingSettings = field(default_factory=TrackingSettings)
+    publish: PublishSettings = field(default_factory=PublishSettings)
 
     @property
     def rollouts_per_step(self) -> int:

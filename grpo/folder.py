@@ -38,10 +38,13 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # By line feeds alone: a text may hold other characters that str.splitlines cuts at.
+    for line in path.read_bytes().split(b"\n"):
+        if not line.strip():
+            continue
         try:
             rows.append(json.loads(line))
-        except json.JSONDecodeError:
+        except ValueError:  # no JSON, or cut inside a character
             break
     return rows
 

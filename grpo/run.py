@@ -44,7 +44,7 @@ from render.farm import Farm
 # what an out-of-memory error asks to change: they change how the gradient is computed, not what it is.
 MAY_CHANGE = (
     *("run.steps", "run.folder", "run.name", "run.max_unscored_steps", "render.workers", "checkpoint."),
-    *("gallery.", "tracking."),
+    *("gallery.", "tracking.", "publish."),
     *("train.micro_batch_size", "train.gradient_checkpointing", "train.logprob_chunk", "train.logprob_keep_mb"),
 )
 

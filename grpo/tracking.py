@@ -52,6 +52,13 @@ class TrackingSettings:
             raise ConfigError("[tracking] space has no effect without trackio; name the project")
 
 
+def absent(settings: TrackingSettings) -> str:
+    """What this machine lacks for [tracking], in a line; empty = nothing."""
+    if not settings.trackio or importlib.util.find_spec("trackio") is not None:
+        return ""
+    return f'[tracking] trackio = "{settings.trackio}", but trackio is not installed: pip install trackio'
+
+
 class Tracker:
     """name: of the run. config: its settings, as JSON can hold them. say(line): tells a person something.
 
@@ -76,10 +83,8 @@ class Tracker:
         self._lock = threading.Lock()
         if not settings.trackio:
             return
-        if importlib.util.find_spec("trackio") is None:
-            raise ConfigError(
-                f'[tracking] trackio = "{settings.trackio}", but trackio is not installed: pip install trackio'
-            )
+        if absent(settings):
+            raise ConfigError(absent(settings))
         start = {"project": settings.trackio, "name": name, "config": dict(config), "resume": "allow"}
         if settings.space:
             start["space_id"] = settings.space

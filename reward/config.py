@@ -22,7 +22,7 @@ from reward.settings import PoolSettings, RewardSettings, SubjectSettings
 DEFAULT = Path("configs") / "laptop.toml"
 OF_TRAINING = (
     *("run", "prompt", "policy", "warm_start", "lora", "sample", "train", "checkpoint", "probe"),
-    *("gallery", "tracking"),
+    *("gallery", "tracking", "publish"),
 )
 
 

@@ -108,7 +108,7 @@ class RunBuilder:
         rollouts = self.run / "rollouts.jsonl"
         place = Place(**self.entry.get("place", {}))
         wall = self.data / "wall.js"
-        lines = wall.read_text(encoding="utf-8").splitlines()[1:-1] if wall.exists() else []
+        lines = wall.read_text(encoding="utf-8").rstrip("\n").split("\n")[1:-1] if wall.exists() else []
         if place.offset and (not lines or not records.still_valid(rollouts, place)):
             place, lines = Place(), []
         new = 0

@@ -80,7 +80,7 @@ def _pool(source: Source) -> Pool | None:
         except LocalEntryNotFoundError:
             return None
     try:
-        lines = (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (folder / "metadata.jsonl").read_text(encoding="utf-8").split("\n")
         entries = [json.loads(line) for line in lines if line.strip()]
         references = [
             Reference(Path(entry.get("file_name") or entry["source_file"]).stem, entry["tier"], b"")

@@ -169,7 +169,7 @@ def _read_metadata(path: Path) -> list[_Entry]:
     if not path.is_file():
         raise ConfigError(f"{path.parent} is not a pool: it has no metadata.jsonl")
     entries: list[_Entry] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             entries.append(_read_line(path, line, f"{path}:{number}"))
     seen: dict[str, str] = {}

@@ -75,7 +75,7 @@ def read_pool(settings: PoolSettings) -> tuple[Path, list[Entry], list[Finding],
     folder = EMBEDDED if settings.source == "embedded" else Path(settings.source).expanduser()
     path = folder / METADATA
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{folder} is not a pool: its {METADATA} cannot be read ({error})") from error
     entries: list[Entry] = []

@@ -35,6 +35,15 @@ def filled(folder: Path, steps: int) -> Journal:
     return journal
 
 
+def test_a_line_of_a_text_ends_where_the_journal_ends_it(tmp_path: Path) -> None:
+    rows = [{"step": step, "text": f"a\u2028b\u2029c\u0085d\x0b{step}"} for step in (1, 2, 3)]
+    path = tmp_path / "rollouts.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    assert read_rows(path) == rows
+    path.write_bytes(path.read_bytes()[:-8] + "é".encode()[:1])  # a crash in the middle of a character
+    assert read_rows(path) == rows[:2]
+
+
 def test_a_step_is_on_disk_when_it_ends(tmp_path: Path) -> None:
     filled(tmp_path, 2)
     assert [row["step"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2]
