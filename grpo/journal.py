@@ -8,6 +8,7 @@
     sketches/ paintings/   step_0001_00.js and .png
     sheets/                a contact sheet a step
     gallery/ report/       what grpo.gallery and grpo.report make of it
+    publish/               what is going up to the Hub (grpo.publish)
     refresh.lock           held by whoever keeps gallery/ fresh
     curve.png              reward over the steps, as paid and without the luck of the draw
     checkpoints/           see checkpoint.py

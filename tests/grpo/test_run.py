@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hub_server import TOKEN, HubStandIn
 from small_runs import (
     LAPTOP,
     ROOT,
@@ -98,10 +99,17 @@ def test_a_run_stops_after_its_step_when_asked_and_leaves_no_process(tmp_path: P
         del os.environ["RUN_MARKER"]
 
 
-def test_a_finished_run_has_everything_and_its_last_line_is_for_machines(tmp_path: Path) -> None:
-    output = complete(
-        command(tmp_path, **{"run.steps": 2, "sample.group_size": 4, "probe.samples": 2, "gallery.every": 2})
-    )
+def test_a_finished_run_has_everything_and_its_last_line_is_for_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"run.steps": 2, "sample.group_size": 4, "probe.samples": 2, "gallery.every": 2, "publish.to": "ada/b"}
+    with HubStandIn() as hub:
+        for name, value in {"ENDPOINT": hub.url, "TOKEN": TOKEN, "HUB_DISABLE_XET": "1"}.items():
+            monkeypatch.setenv(f"HF_{name}", value)
+        output = complete(command(tmp_path, **settings))
+        up = {kind: set(hub.files(kind, name)) for kind, name in (("model", "ada/b"), ("dataset", "ada/b-rollouts"))}
+    assert {"adapter_model.safetensors", "adapter_config.json", "README.md", "metrics.csv"} <= up["model"]
+    assert {f"rollouts/step_{step:04d}/metadata.jsonl" for step in (1, 2)} <= up["dataset"]
     folder = tmp_path / "laptop"
     fields = dict(field.split("=") for field in output.strip().splitlines()[-1].split(" "))
     assert list(fields) == [
