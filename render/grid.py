@@ -20,6 +20,7 @@ Left out: starting or watching hubs and nodes.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import secrets
 import threading
@@ -28,7 +29,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import IO, Any, ClassVar, TypeVar
 
 from selenium import webdriver
 from selenium.common.exceptions import SessionNotCreatedException, WebDriverException
@@ -101,9 +102,10 @@ class GridBrowser(Browser):
         troubles = {"": backend.unmet(self.settings, kinds)}
         for kind in kinds:
             for _ in range(TRIES):
-                slots = self._free_slot()
+                slots, turn = self._free_slot()
                 try:
-                    self._open(slots, kind)
+                    with turn:
+                        self._open(slots, kind)
                     self._probe(kind)
                     troubles.pop(kind, None)
                     self.info["fallback"] = backend.fallback(troubles.values(), kind)
@@ -124,10 +126,12 @@ class GridBrowser(Browser):
                     raise
         raise BrowserLost("browser_died", f"{self._hub.url}: {'; '.join(filter(None, troubles.values()))}")
 
-    def _free_slot(self) -> Slots:
+    def _free_slot(self) -> tuple[Slots, IO[str]]:
         """Wait until the hub has a free slot: a request that waits in the hub's queue could not be taken back.
 
-        A hub that does not answer, or has no node yet, may just be starting again: it is given the same time.
+        With it comes this machine's turn to ask for a session, until the file is closed: two that saw the same last
+        slot free would both ask for it, and one of them would wait in the queue. A hub that does not answer, or has no
+        node yet, may just be starting again: it is given the same time.
         """
         limit = time.monotonic() + SLOT_WAIT_S
         while True:
@@ -137,8 +141,14 @@ class GridBrowser(Browser):
                     if url == self._hub.url and self._hub.end(session):
                         self._forsaken.discard((url, session))
                 cause, trouble = "host_stalled", f"no slot of the hub at {self._hub.url} is free, of {slots.total}"
-                if slots.free:
-                    return slots
+                turn = _turn() if slots.free else None
+                if turn is not None:
+                    with contextlib.ExitStack() as held:
+                        held.enter_context(turn)
+                        slots = self._hub.slots()
+                        if slots.free:
+                            held.pop_all()
+                            return slots, turn
             except (ConnectionError, SetupError) as error:
                 cause, trouble = "page_lost", str(error)
             if self._killed or time.monotonic() > limit:
@@ -314,6 +324,17 @@ class GridBrowser(Browser):
             gone = ("invalid session", "Unable to find session", "not reachable", "disconnected")
             return "browser_died" if any(words in text for words in gone) else "page_lost"
         return "page_lost"
+
+
+def _turn() -> IO[str] | None:
+    """A lock that one process of this machine can hold, on a file that is there; None while another holds it."""
+    handle = Path(__file__).open()  # noqa: SIM115 - the caller's to close
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        return None
+    return handle
 
 
 class _Breakable:
