@@ -102,8 +102,8 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def settings(grid: str) -> RenderSettings:
-    """For a Grid whose two slots are free."""
-    wait_until(lambda: free(grid) == 2, 60)
+    """For a Grid whose two slots are free. A session that a test has left is its node's to end, after its timeout."""
+    wait_until(lambda: free(grid) == 2, 120)
     return RenderSettings(grid_url=grid, deadline_s=30)
 
 
@@ -130,6 +130,11 @@ def browser(settings: RenderSettings) -> Iterator[GridBrowser]:
 
 def free(url: str) -> int:
     return Hub(url).slots().free
+
+
+def ready(farm: Farm) -> int:
+    """Workers that wait for a sketch: a session is there a while before its browser has been probed."""
+    return sum(seat.state == "idle" for seat in farm._seats)
 
 
 def sessions(url: str) -> list[str]:
@@ -211,7 +216,7 @@ def test_one_at_a_time_asks_for_a_session() -> None:
 
 def test_two_slots_paint_at_the_same_time(settings: RenderSettings, long_picture: bytes) -> None:
     with Farm(settings) as farm:
-        wait_until(lambda: len(sessions(settings.grid_url)) == 2)
+        wait_until(lambda: ready(farm) == 2)
         futures = [farm.submit(LONG) for _ in range(2)]
         wait_until(lambda: all(future.running() for future in futures))
         paintings = [future.result(60) for future in futures]
@@ -238,7 +243,7 @@ def test_what_is_killed_in_mid_painting_is_painted_again(
     settings: RenderSettings, long_picture: bytes, part: str
 ) -> None:
     with Farm(settings) as farm:
-        wait_until(lambda: len(sessions(settings.grid_url)) == 2)
+        wait_until(lambda: ready(farm) == 2)
         futures = [farm.submit(LONG), farm.submit(LONG)]
         wait_until(lambda: all(future.running() for future in futures))
         time.sleep(0.3)
@@ -258,7 +263,7 @@ def test_a_dead_driver_costs_no_sketch_though_its_node_keeps_the_slot_for_a_whil
         standalone(tmp_path, slots=2, session_timeout_s=60) as url,
         Farm(RenderSettings(grid_url=url, deadline_s=30)) as farm,
     ):
-        wait_until(lambda: len(sessions(url)) == 2)
+        wait_until(lambda: ready(farm) == 2)
         futures = [farm.submit(LONG), farm.submit(LONG)]
         wait_until(lambda: all(future.running() for future in futures))
         time.sleep(0.3)
@@ -367,7 +372,7 @@ def test_a_hub_that_goes_away_for_a_while_costs_no_sketch(
     settings: RenderSettings, relay: Relay, long_picture: bytes
 ) -> None:
     with Farm(replace(settings, grid_url=relay.url)) as farm:
-        wait_until(lambda: len(sessions(settings.grid_url)) == 2)
+        wait_until(lambda: ready(farm) == 2)
         futures = [farm.submit(LONG), farm.submit(LONG)]
         wait_until(lambda: all(future.running() for future in futures))
         time.sleep(0.3)
