@@ -163,7 +163,8 @@ class Updater:
                     f"max_completion_length ({self.config.sample.max_completion_length}) smaller"
                 )
             self.micro_batch_size = max(1, min(self.micro_batch_size, self.config.rollouts_per_step) // 2)
-            self.say(f"{where}: out of memory; again, and from now on, in micro-batches of {self.micro_batch_size}")
+            if self.ranks.first:
+                self.say(f"{where}: out of memory; again, and from now on, in micro-batches of {self.micro_batch_size}")
 
     def _window(self, rows: list[Rollout]) -> Window:
         """The trained rollouts with their mask, and what is computed once, before the first update."""
