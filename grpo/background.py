@@ -16,7 +16,6 @@ While it is open, RUN/refresh.lock is held, so that `python -m grpo.watch` knows
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from render.disk import lock_at_once
 from render.errors import exit_code
 from render.processes import die_with_parent
 from render.settings import setting
@@ -58,9 +58,7 @@ class Claim:
                 handle = self.path.open("a")
             except OSError:
                 return False
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock_at_once(handle):
                 handle.close()
                 return False
             self._handle = handle

@@ -153,9 +153,6 @@ class Follower(Journal):
     def discard_partial(self) -> None:
         pass
 
-    def rewind(self, step: int) -> list[dict[str, Any]]:
-        raise NotImplementedError("only the first rank takes rows back")
-
     def write(self, name: str, text: str) -> None:
         pass
 

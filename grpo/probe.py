@@ -19,12 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, count
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -40,13 +38,12 @@ from render.disk import write_whole
 from render.pixels import decode
 from reward.control import Control
 from reward.draw import half_and_half
-from reward.features import to_lab
+from reward.features import colour_distance, small_lab
 from reward.gate import Gate
 from reward.mix import Mix
 from reward.pool import Pool
 
 STEP = 0
-SIDE = 64
 COLUMNS = [
     "policy",
     "samples",
@@ -215,12 +212,8 @@ def reasons(rollouts: Sequence[Rollout]) -> str:
 
 
 def distance(paintings: Sequence[bytes]) -> float | None:
-    """How far the paintings (PNG) lie from one another, see the module's docstring. 0 where all are equal; 2 is about
-    what an eye can tell, 100 black beside white. None for fewer than two."""
-    if len(paintings) < 2:
-        return None
-    small = [to_lab(cv2.resize(decode(png), (SIDE, SIDE), interpolation=cv2.INTER_AREA)) for png in paintings]
-    return float(np.mean([np.linalg.norm(one - other, axis=2).mean() for one, other in combinations(small, 2)]))
+    """How far the paintings (PNG) lie from one another (reward.features.colour_distance)."""
+    return colour_distance([small_lab(decode(png)) for png in paintings])
 
 
 def table(rows: Sequence[dict[str, Any]], names: dict[str, str]) -> Table:

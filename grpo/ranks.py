@@ -53,7 +53,7 @@ class Ranks:
         return () if self.first else (self.rank,)
 
     def share(self, total: int, rank: int | None = None) -> range:
-        """Which of `total` rows are this rank's (or another's): equal shares, the first ranks one more."""
+        """Which of `total` rows are this rank's (or another's): shares that differ by one at most."""
         rank = self.rank if rank is None else rank
         return range(rank * total // self.count, (rank + 1) * total // self.count)
 

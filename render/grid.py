@@ -20,7 +20,6 @@ Left out: starting or watching hubs and nodes.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import secrets
 import threading
@@ -38,6 +37,7 @@ from selenium.webdriver.remote.client_config import ClientConfig
 
 from render import backend, chromium
 from render.browser import FOREVER_S, Browser, BrowserLost
+from render.disk import lock_at_once
 from render.errors import SetupError, UserError
 from render.hub import DevTools, Hub, Slots
 from render.serve import StudioServer
@@ -329,12 +329,10 @@ class GridBrowser(Browser):
 def _turn() -> IO[str] | None:
     """A lock that one process of this machine can hold, on a file that is there; None while another holds it."""
     handle = Path(__file__).open()  # noqa: SIM115 - the caller's to close
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        handle.close()
-        return None
-    return handle
+    if lock_at_once(handle):
+        return handle
+    handle.close()
+    return None
 
 
 class _Breakable:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import secrets
 import threading
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,10 @@ class StudioServer:
 
     def prepare(self, source: str, seed: int, settings: RenderSettings) -> None:
         """Set what the next page will paint."""
-        functions, constants = self._api["p5"]["functions"], self._api["p5"]["constants"]
-        literals = {"undefined", "NaN", "Infinity"}
-        names = ["brush", "p5", *functions, *constants, *self._api["javascript"]]
         self._sketch = source
         self._page_settings = {
             "api": self._api,
-            "parameters": [name for name in names if name not in literals],
+            "parameters": parameters(self._api),
             "methods": settings.methods,
             "max_side": settings.max_side,
             "seed": seed,
@@ -143,14 +141,24 @@ class StudioServer:
         return self._html.replace("NONCE", nonce).replace("SETTINGS", settings).encode()
 
     def _wrapped(self) -> bytes:
-        """The sketch inside the sealed scope, its first line still line 1.
-
-        Names that are allowed become parameters (fast); every other name that the sketch does not declare meets the
-        proxy of `with`. The caller has made sure that the sketch is a whole Script by itself, so that its brackets
-        cannot close the wrapper's.
-        """
-        names = ",".join(self._page_settings["parameters"])
-        head = f'studio.run(function(){{with(this)return function({names}){{return function(){{"use strict";'
-        hooks = ",".join(f'{name}:typeof {name}==="function"?{name}:void 0' for name in ("setup", "draw"))
-        tail = f"\n;return{{{hooks}}}}}}}}})"
+        """The sketch inside the sealed scope. The caller has made sure that it is a whole Script by itself, so that its
+        brackets cannot close the wrapper's."""
+        head, tail = scope(self._page_settings["parameters"])
         return (head + self._sketch + tail).encode()
+
+
+def parameters(api: dict[str, Any]) -> list[str]:
+    """Names that a sketch may use, of what `read_api` gives."""
+    names = ["brush", "p5", *api["p5"]["functions"], *api["p5"]["constants"], *api["javascript"]]
+    return [name for name in names if name not in {"undefined", "NaN", "Infinity"}]
+
+
+def scope(names: Sequence[str]) -> tuple[str, str]:
+    """What stands before and after a sketch, whose first line is still line 1.
+
+    Names that are allowed become parameters (fast); every other name that the sketch does not declare meets the proxy
+    of `with`.
+    """
+    head = f'studio.run(function(){{with(this)return function({",".join(names)}){{return function(){{"use strict";'
+    hooks = ",".join(f'{name}:typeof {name}==="function"?{name}:void 0' for name in ("setup", "draw"))
+    return head, f"\n;return{{{hooks}}}}}}}}})"

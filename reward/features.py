@@ -12,7 +12,9 @@ Everything is deterministic and costs a few milliseconds. Nothing here judges: `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import cv2
@@ -27,6 +29,7 @@ Array = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 SIDE = 256
+SMALL = 64  # side of a picture that is compared pixel by pixel
 PAINT_FROM = 6.0
 ANGLES = 120
 RADII = 40
@@ -52,6 +55,19 @@ def paper_colour(rgb: NDArray[np.uint8]) -> Array:
 def to_lab(rgb: NDArray[Any]) -> Array:
     """CIE Lab (L 0..100) of RGB 0..255, same shape (H, W, 3)."""
     return np.asarray(cv2.cvtColor(rgb.astype(np.float32) / 255.0, cv2.COLOR_RGB2LAB), dtype=np.float32)
+
+
+def small_lab(picture: NDArray[np.uint8]) -> Array:
+    """RGB (H, W, 3) brought to 64 x 64, in CIE Lab."""
+    return to_lab(cv2.resize(picture, (SMALL, SMALL), interpolation=cv2.INTER_AREA))
+
+
+def colour_distance(labs: Sequence[Array]) -> float | None:
+    """Mean over all pairs of the mean CIE76 difference of their pixels, of what `small_lab` gives. 0 where all are
+    equal; 2 is about what an eye can tell, 100 black beside white. None for fewer than two."""
+    if len(labs) < 2:
+        return None
+    return float(np.mean([np.linalg.norm(one - other, axis=2).mean() for one, other in combinations(labs, 2)]))
 
 
 @lru_cache(maxsize=64)

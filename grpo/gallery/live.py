@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from render.serve import KNOWN_BRUSH, LIBRARIES, MASK_MODULE, PAGE_SCRIPTS, STUDIO, read_api
+from render.serve import KNOWN_BRUSH, LIBRARIES, MASK_MODULE, PAGE_SCRIPTS, STUDIO, parameters, read_api, scope
 from render.settings import RenderSettings
 
 PAGE = Path(__file__).parent / "page"
@@ -82,18 +82,10 @@ def live_studio() -> Live:
 
 
 def wrapper() -> dict[str, Any]:
-    """The sealed scope around a sketch, as render.serve builds it: the parameters' names, head and tail."""
-    api = read_api()
-    literals = {"undefined", "NaN", "Infinity"}
-    names = ["brush", "p5", *api["p5"]["functions"], *api["p5"]["constants"], *api["javascript"]]
-    parameters = [name for name in names if name not in literals]
-    hooks = ",".join(f'{name}:typeof {name}==="function"?{name}:void 0' for name in ("setup", "draw"))
-    return {
-        "parameters": parameters,
-        "head": f"studio.run(function(){{with(this)return function({','.join(parameters)})"
-        '{return function(){"use strict";',
-        "tail": f"\n;return{{{hooks}}}}}}}}})",
-    }
+    """The sealed scope around a sketch, as render.serve has it."""
+    names = parameters(read_api())
+    head, tail = scope(names)
+    return {"parameters": names, "head": head, "tail": tail}
 
 
 def live_settings(settings: RenderSettings) -> dict[str, Any]:

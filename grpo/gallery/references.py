@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from render.chromium import KINDS
 from render.errors import FarmError, UserError
 from render.farm import Farm
 from render.settings import RenderSettings
-from reward.pool import CACHE, Pool, load_pool, paint_pool, studio_fingerprint, unpainted
+from reward.pool import CACHE, Pool, at_hand, load_pool, paint_pool, studio_fingerprint, unpainted
 from reward.settings import PoolSettings
 
 Show = Callable[[str, int, int], None]
@@ -46,15 +45,9 @@ def _applied(render: RenderSettings) -> list[str]:
 
 def _local(settings: PoolSettings) -> PoolSettings:
     """A dataset of the Hub as its folder in the local cache. Raises UserError where it is not there."""
-    if settings.source == "embedded" or Path(settings.source).expanduser().is_dir() or not settings.revision:
+    folder = at_hand(settings)
+    if folder is None and settings.revision:
+        raise UserError(f"the pool {settings.source} is not in the local cache of the Hub")
+    if folder is None or settings.source == "embedded":
         return settings
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        folder = snapshot_download(
-            settings.source, repo_type="dataset", revision=settings.revision, local_files_only=True
-        )
-    except LocalEntryNotFoundError:
-        raise UserError(f"the pool {settings.source} is not in the local cache of the Hub") from None
-    return replace(settings, source=folder, revision="")
+    return replace(settings, source=str(folder), revision="")

@@ -13,7 +13,6 @@ missing (one line says what), 3 the Hub could not be reached or did not take it,
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -25,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from grpo.background import NICENESS
 from grpo.publish.files import MARKER, OWN, PLACE, Item, Publication, Repository, collect
 from grpo.publish.settings import check_name
+from render.disk import lock_at_once
 from render.errors import ConfigError, UserError, exit_code, say_error
 from render.processes import die_with_parent
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from grpo.publish.hub import Hub
 
 FILES, BYTES = 200, 512 << 20  # of one commit, at most, unless one step has more
-NICENESS = 10
 FRESH = (".gitattributes", "README.md")  # what a new repository may hold
 
 
@@ -168,10 +168,8 @@ def alone(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder}: there is no such folder")
     (folder / PLACE).mkdir(exist_ok=True)
     with (folder / PLACE / "lock").open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder}: is being published already, by the run itself or by hand") from None
+        if not lock_at_once(handle):
+            raise UserError(f"{folder}: is being published already, by the run itself or by hand")
         yield
 
 

@@ -22,7 +22,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +31,6 @@ from render import pixels
 from render.disk import write_whole
 from reward import features
 
-SIDE = 64
 Group = tuple[int, int]  # step, group of the step
 Vectors = NDArray[np.float64]
 
@@ -112,9 +110,8 @@ def _measure(group: Group, paths: Sequence[Path], keys: Sequence[str]) -> dict[s
     for path in paths:
         rgb = pixels.decode(path.read_bytes())
         vectors.append([float(value) for value in features.measure_picture(rgb).values()])
-        labs.append(features.to_lab(cv2.resize(rgb, (SIDE, SIDE), interpolation=cv2.INTER_AREA)))
-    pairs = [float(np.linalg.norm(first - second, axis=2).mean()) for first, second in combinations(labs, 2)]
-    colour = float(np.mean(pairs)) if pairs else None
+        labs.append(features.small_lab(rgb))
+    colour = features.colour_distance(labs)
     return {"step": group[0], "group": group[1], "keys": list(keys), "features": vectors, "colour": colour}
 
 

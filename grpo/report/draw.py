@@ -13,7 +13,8 @@ from pathlib import Path
 
 from grpo.report.source import Source
 from reward.base import Reference
-from reward.pool import EMBEDDED, TIERS, Pool
+from reward.pool import TIERS, Pool, at_hand
+from reward.settings import PoolSettings
 from reward.strength import Strengths
 
 Values = list[float | None]
@@ -70,15 +71,9 @@ def _logged(source: Source, why: str) -> Draws:
 def _pool(source: Source) -> Pool | None:
     """Names and tiers of the run's pool, without its pictures; None where it is not on this machine."""
     origin, revision = source.setting("pool", "source") or "embedded", source.setting("pool", "revision") or ""
-    folder = EMBEDDED if origin == "embedded" else Path(origin).expanduser()
-    if not folder.is_dir() and origin.count("/") == 1 and revision:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
-
-        try:
-            folder = Path(snapshot_download(origin, repo_type="dataset", revision=revision, local_files_only=True))
-        except LocalEntryNotFoundError:
-            return None
+    folder = at_hand(PoolSettings(source=origin, revision=revision))
+    if folder is None:
+        return None
     try:
         lines = (folder / "metadata.jsonl").read_text(encoding="utf-8").split("\n")
         entries = [json.loads(line) for line in lines if line.strip()]

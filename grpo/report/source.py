@@ -111,7 +111,7 @@ def load(path: Path) -> Source:
     if not path.is_file():
         raise UserError(f"{path}: there is no such run folder or file")
     if path.suffix == ".jsonl":
-        rows, columns, notes = _rows(path, _json_rows(path))
+        rows, columns, notes = _rows(path, read_rows(path))
     else:
         rows, columns, notes = _rows(path, _csv_rows(path))
     name = path.parent.name if path.stem == "metrics" and path.parent.name else path.stem
@@ -128,7 +128,7 @@ def _folder(folder: Path) -> Source:
     samples = None
     if (folder / "rollouts.jsonl").exists():
         samples = tuple(_samples(folder / "rollouts.jsonl"))
-    raw = _json_rows(table) if table.suffix == ".jsonl" else _csv_rows(table)
+    raw = read_rows(table) if table.suffix == ".jsonl" else _csv_rows(table)
     # The table of grpo.paint does not name its step; its rollouts do.
     rows, columns, notes = _rows(table, raw, sorted({sample.step for sample in samples or ()}))
     if samples is not None:
@@ -177,10 +177,6 @@ def _sample(record: Mapping[str, Any]) -> Sample:
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
-
-
-def _json_rows(path: Path) -> list[Row]:
-    return read_rows(path)
 
 
 def _csv_rows(path: Path) -> list[Row]:

@@ -143,9 +143,33 @@ def _folder(settings: PoolSettings) -> Path:
     folder = Path(settings.source).expanduser()
     if folder.is_dir():
         return folder
-    if settings.source.count("/") == 1 and not settings.source.startswith((".", "/", "~")):
+    if _on_the_hub(settings.source):
         return _download(settings.source, settings.revision)
     raise ConfigError(f'[pool] source = "{settings.source}": no such folder, nor "embedded", nor a dataset "org/name"')
+
+
+def _on_the_hub(source: str) -> bool:
+    """Whether a source that is no folder has the form of a dataset's name."""
+    return source.count("/") == 1 and not source.startswith((".", "/", "~"))
+
+
+def at_hand(settings: PoolSettings) -> Path | None:
+    """The pool's folder where it is on this machine, or in the local cache of the Hub; nothing is fetched."""
+    folder = EMBEDDED if settings.source == "embedded" else Path(settings.source).expanduser()
+    if folder.is_dir():
+        return folder
+    if not _on_the_hub(settings.source) or not settings.revision:
+        return None
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        found = snapshot_download(
+            settings.source, repo_type="dataset", revision=settings.revision, local_files_only=True
+        )
+    except LocalEntryNotFoundError:
+        return None
+    return Path(found)
 
 
 def _download(dataset: str, revision: str) -> Path:

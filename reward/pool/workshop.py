@@ -12,7 +12,6 @@ start: nobody was told of it. One process at a time adds lines to a file.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from render.disk import lock_at_once
 from render.errors import UserError
 
 CALLS, CANDIDATES, RATINGS, METADATA = "calls.jsonl", "candidates.jsonl", "ratings.jsonl", "metadata.jsonl"
@@ -78,11 +78,9 @@ class Log:
             self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_at_once(self.handle):
             self.close()
-            raise UserError(f"{path} is being written by another process; end that one first") from None
+            raise UserError(f"{path} is being written by another process; end that one first")
         self.records = read_lines(path)
         self.end = path.read_bytes().rfind(b"\n") + 1
         os.ftruncate(self.handle, self.end)  # a line that a crash cut short
